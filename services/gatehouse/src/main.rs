@@ -1,0 +1,5 @@
+//! The command `gatehouse`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {}

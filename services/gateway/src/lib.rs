@@ -1,0 +1,1 @@
+//! The gateway: the only service that speaks MCP, on both sides

@@ -1,0 +1,1 @@
+//! MCP on the wire: JSON-RPC without loss, event streams, Streamable HTTP

@@ -1,0 +1,1 @@
+//! How a process lives: config, telemetry, pool, server, client, errors, shutdown

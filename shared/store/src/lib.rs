@@ -1,0 +1,1 @@
+//! Migrations, and the tables that more than one service touches

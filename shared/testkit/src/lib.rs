@@ -1,0 +1,1 @@
+//! What tests share: databases, fake servers, a breakable proxy

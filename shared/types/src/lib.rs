@@ -1,0 +1,16 @@
+//! Pure values that every service shares: ids, the clock, hints, settings, backoff.
+//!
+//! Nothing here waits, reads a socket or asks a database. A decision that needs the time or a random number takes it as a
+//! parameter; [`Clock`] is where the time comes from at the edges.
+
+pub mod backoff;
+pub mod clock;
+pub mod hints;
+pub mod id;
+pub mod secret;
+pub mod settings;
+
+pub use clock::{Clock, SystemClock};
+pub use hints::Hints;
+pub use id::{ApiKeyId, CallId, EdgeSessionId, Id, ProfileId, ReplicaId, RunId, ServerId, SessionId, TokenId};
+pub use settings::Settings;
