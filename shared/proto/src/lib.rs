@@ -6,7 +6,7 @@
 /// The gateway's services.
 pub mod gateway {
     /// Version 1.
-    #[expect(
+    #[allow(
         missing_docs,
         clippy::all,
         clippy::pedantic,
