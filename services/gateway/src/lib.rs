@@ -1,1 +1,6 @@
-//! The gateway: the only service that speaks MCP, on both sides
+//! The gateway.
+pub mod audit;
+pub mod catalog;
+pub mod edge;
+pub mod raw;
+pub mod results;

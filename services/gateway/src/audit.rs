@@ -1,0 +1,2 @@
+//! The record of every call.
+pub mod mask;

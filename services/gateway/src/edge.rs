@@ -1,0 +1,2 @@
+//! The edge.
+pub mod session_id;
