@@ -1,5 +1,7 @@
 //! The store against a real Postgres.
 
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
 use gatehouse_store::{
     api_keys::{self, FirstKey},
     epoch, migrate, settings,
