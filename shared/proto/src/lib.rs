@@ -10,6 +10,7 @@ pub mod gateway {
         missing_docs,
         clippy::all,
         clippy::pedantic,
+        clippy::allow_attributes_without_reason,
         reason = "generated from the proto files, whose comments are the documentation"
     )]
     pub mod v1 {

@@ -20,6 +20,7 @@ pub struct DeclaredHints {
 /// The hints that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "the specification has four independent hints")]
 pub struct Hints {
     /// The tool changes nothing. Default false.
     pub read_only: bool,
