@@ -15,7 +15,7 @@ use std::{
 
 use bytes::Bytes;
 use gatehouse_types::{Hints, ProfileId, ServerId, Settings, hints::DeclaredHints};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 
@@ -47,6 +47,8 @@ pub struct Server {
     pub listed_at: Option<OffsetDateTime>,
     /// What is wrong with it, for people; empty when nothing is known to be.
     pub problem: String,
+    /// See [`Server::config_hash`].
+    pub hash: OnceLock<[u8; 32]>,
 }
 
 impl fmt::Debug for Server {
@@ -58,7 +60,10 @@ impl fmt::Debug for Server {
 impl Server {
     /// A hash of all that a connection depends on: a changed registration never meets an old connection or MCP session.
     pub fn config_hash(&self) -> [u8; 32] {
-        use secrecy::ExposeSecret as _;
+        *self.hash.get_or_init(|| self.hash_config())
+    }
+
+    fn hash_config(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(self.url.as_bytes());
         for (name, value) in &self.headers {

@@ -58,9 +58,9 @@ impl Known {
 /// A block smaller than this is copied, a larger one is shared.
 const SHARED_FROM: usize = 4_096;
 
-/// The result for an engine. `result` is a slice of `body`, the bytes that the server sent.
-pub fn for_engine(body: &Bytes, result: &RawValue, known: Known) -> Result<Output, NotAResult> {
-    let members = RawObject::parse(result.get()).ok_or(NotAResult::NotAnObject)?;
+/// The result for an engine. `body` is the result as the server sent it.
+pub fn for_engine(body: &Bytes, known: Known) -> Result<Output, NotAResult> {
+    let members = serde_json::from_slice::<RawObject<'_>>(body).map_err(|_| NotAResult::NotAnObject)?;
     let content: Vec<&RawValue> = match members.get("content") {
         None => Vec::new(),
         Some(raw) => serde_json::from_str(raw.get()).map_err(|_| NotAResult::Content)?,

@@ -26,7 +26,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::sessions::{Facts, Principal, Session, Sessions};
+pub use self::sessions::{Active, Activity, Facts, Principal, Session, Sessions};
 use crate::{
     catalog::{Catalog, Server},
     store::{
@@ -214,6 +214,7 @@ impl Snapshot {
             max_concurrency: positive(row.max_concurrency),
             listed_at: row.listed_at,
             problem,
+            hash: std::sync::OnceLock::new(),
         }
     }
 

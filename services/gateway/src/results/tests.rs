@@ -9,8 +9,7 @@ fn processed(result: &Value) -> Value {
 
 fn processed_at(result: &Value, known: Known) -> Value {
     let body = Bytes::from(result.to_string());
-    let raw: &RawValue = serde_json::from_slice(&body).unwrap();
-    joined(&for_engine(&body, raw, known).unwrap())
+    joined(&for_engine(&body, known).unwrap())
 }
 
 fn joined(output: &Output) -> Value {
@@ -67,7 +66,7 @@ fn an_error_is_marked_and_its_text_says_so_once() {
 fn blocks_and_unknown_members_pass_byte_for_byte() {
     let text = r#"{"x":1.0,"content":[{"type":"text","text":"\u0061","n":1e3},{"type":"image","data":"AA==","mimeType":"image/png"}],"_meta":{"k":12345678901234567890}}"#;
     let body = Bytes::from(text);
-    let output = for_engine(&body, serde_json::from_slice(&body).unwrap(), Known::ALL).unwrap();
+    let output = for_engine(&body, Known::ALL).unwrap();
     let joined = String::from_utf8(output.pieces.concat()).unwrap();
     insta::assert_snapshot!(joined, @r#"{"content":[{"type":"text","text":"\u0061","n":1e3},{"type":"image","data":"AA==","mimeType":"image/png"}],"x":1.0,"_meta":{"k":12345678901234567890}}"#);
 }
@@ -76,7 +75,7 @@ fn blocks_and_unknown_members_pass_byte_for_byte() {
 fn a_large_block_is_shared_with_the_answer_and_not_copied() {
     let result = json!({"content": [{"type": "text", "text": "x".repeat(100_000)}]});
     let body = Bytes::from(result.to_string());
-    let output = for_engine(&body, serde_json::from_slice(&body).unwrap(), Known::ALL).unwrap();
+    let output = for_engine(&body, Known::ALL).unwrap();
     assert!(output.pieces.iter().any(|piece| piece.len() > 100_000 && body.as_ptr_range().contains(&piece.as_ptr())));
     assert_eq!(joined(&output), result);
 }
@@ -115,7 +114,7 @@ fn an_answer_that_is_no_tool_result_is_refused() {
         ("{\"content\":null}", NotAResult::Content),
     ] {
         let body = Bytes::from(text);
-        assert_eq!(for_engine(&body, serde_json::from_slice(&body).unwrap(), Known::ALL), Err(why));
+        assert_eq!(for_engine(&body, Known::ALL), Err(why));
     }
 }
 

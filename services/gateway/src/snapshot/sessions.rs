@@ -4,8 +4,8 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-        atomic::{AtomicI64, Ordering},
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicI64, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -48,6 +48,8 @@ pub struct Session {
     pub id: SessionId,
     /// Cancelled when the session is deleted.
     pub ended: CancellationToken,
+    /// What runs in it.
+    pub activity: Activity,
     facts: ArcSwap<Facts>,
 }
 
@@ -78,9 +80,46 @@ struct Memory {
     changes: u64,
 }
 
+/// Calls in flight of a session on this replica.
+#[derive(Debug, Default)]
+pub struct Activity {
+    in_flight: AtomicU32,
+    idle_since: Mutex<Option<Instant>>,
+}
+
+/// A call in flight, until it is dropped.
+#[derive(Debug)]
+pub struct Active<'a>(&'a Activity);
+
+impl Activity {
+    /// Counts a call until the guard is dropped.
+    pub fn begin(&self) -> Active<'_> {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        Active(self)
+    }
+
+    /// Whether no call has been in flight for so long.
+    pub fn idle_for(&self, pause: Duration) -> bool {
+        let since = *self.idle_since.lock().unwrap_or_else(PoisonError::into_inner);
+        self.in_flight.load(Ordering::Relaxed) == 0 && since.is_none_or(|since| since.elapsed() >= pause)
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        *self.0.idle_since.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Session {
     fn new(row: SessionRow, runs: HashMap<String, RunId>) -> Self {
-        Self { id: row.id, ended: CancellationToken::new(), facts: ArcSwap::from_pointee(Facts::new(row, runs)) }
+        Self {
+            id: row.id,
+            ended: CancellationToken::new(),
+            activity: Activity::default(),
+            facts: ArcSwap::from_pointee(Facts::new(row, runs)),
+        }
     }
 
     /// What it says now.

@@ -1,0 +1,248 @@
+//! One engine request that takes its time: its messages, kept until the engine has had them.
+//!
+//! The call writes here and never waits for the engine's connection; any stream of that engine reads from here, also a later
+//! one that resumes with `Last-Event-ID` (MCP 2025-11-25, basic/transports, resumability).
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use gatehouse_types::SessionId;
+use tokio::{sync::Notify, time::Instant};
+use uuid::Uuid;
+
+use super::progress::Ticker;
+
+/// How long a finished exchange can still be resumed.
+pub const KEPT: Duration = Duration::from_secs(300);
+/// Longest request id that an event id carries.
+const LONGEST_ID: usize = 128;
+
+/// A message as pieces of JSON.
+pub type Message = Vec<Bytes>;
+
+/// The messages of one request, in order; the last one answers it.
+#[derive(Debug)]
+pub struct Exchange {
+    /// Names the stream in event ids.
+    pub stream: Uuid,
+    /// The session whose engine may read it.
+    pub session: SessionId,
+    /// The actor, as in the engine's session id.
+    pub actor: [u8; 8],
+    /// The engine's request id as JSON text.
+    pub rpc_id: String,
+    inner: Mutex<Inner>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct Inner {
+    messages: Vec<Message>,
+    done: Option<Instant>,
+    ticker: Ticker,
+}
+
+/// What a reader finds.
+#[derive(Debug)]
+pub enum Next {
+    /// The message of this index.
+    Message(Message),
+    /// The exchange is over and all was read.
+    End,
+    /// Nothing new yet.
+    Nothing,
+}
+
+impl Exchange {
+    /// A new exchange. `ticker` turns progress into notifications for this engine.
+    pub fn new(session: SessionId, actor: [u8; 8], rpc_id: String, ticker: Ticker) -> Arc<Self> {
+        let inner = Inner { messages: Vec::new(), done: None, ticker };
+        Arc::new(Self {
+            stream: gatehouse_types::CallId::new().uuid(),
+            session,
+            actor,
+            rpc_id,
+            inner: Mutex::new(inner),
+            changed: Notify::new(),
+        })
+    }
+
+    /// Adds a progress notification, when the engine asked for progress.
+    pub fn progress(&self, progress: &str, total: Option<&str>, message: Option<&str>) {
+        let mut inner = self.lock();
+        if inner.done.is_none()
+            && let Some(notification) = inner.ticker.report(progress, total, message)
+        {
+            inner.messages.push(vec![notification]);
+            drop(inner);
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Adds a progress notification that says that the call still runs, when the engine asked for progress.
+    pub fn tick(&self, message: &str) {
+        let mut inner = self.lock();
+        if inner.done.is_none()
+            && let Some(notification) = inner.ticker.tick(message)
+        {
+            inner.messages.push(vec![notification]);
+            drop(inner);
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Adds the answer and ends the exchange.
+    pub fn finish(&self, answer: Message) {
+        let mut inner = self.lock();
+        inner.messages.push(answer);
+        inner.done = Some(Instant::now());
+        drop(inner);
+        self.changed.notify_waiters();
+    }
+
+    /// Takes the answer out when it is all there is: nobody will resume what was answered as plain JSON.
+    pub fn take_only_answer(&self) -> Option<Message> {
+        let mut inner = self.lock();
+        if inner.done.is_some() && inner.messages.len() == 1 { inner.messages.pop() } else { None }
+    }
+
+    /// The message of this index.
+    pub fn read(&self, index: usize) -> Next {
+        let inner = self.lock();
+        match inner.messages.get(index) {
+            Some(message) => Next::Message(message.clone()),
+            None if inner.done.is_some() => Next::End,
+            None => Next::Nothing,
+        }
+    }
+
+    /// Waits until there is something at this index, or the end.
+    pub async fn wait(&self, index: usize) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Registered before looking, so that no change between the two is missed.
+            changed.as_mut().enable();
+            if !matches!(self.read(index), Next::Nothing) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Whether it has been over for longer than [`KEPT`].
+    pub fn is_old(&self) -> bool {
+        self.lock().done.is_some_and(|done| done.elapsed() > KEPT)
+    }
+
+    /// Bytes that its messages hold when it is over; 0 while it runs.
+    pub fn finished_bytes(&self) -> usize {
+        let inner = self.lock();
+        if inner.done.is_none() {
+            return 0;
+        }
+        inner.messages.iter().flatten().map(Bytes::len).sum()
+    }
+
+    /// The event id of the message of this index.
+    pub fn event_id(&self, index: usize) -> String {
+        let rpc_id = if self.rpc_id.len() <= LONGEST_ID { URL_SAFE_NO_PAD.encode(&self.rpc_id) } else { String::new() };
+        format!("{}.{index}.{rpc_id}", self.stream.simple())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Each change is whole before the lock is let go.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a `Last-Event-ID` of ours says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastEvent {
+    /// The stream.
+    pub stream: Uuid,
+    /// Index of the last message that arrived; `None` when only the priming event did.
+    pub index: Option<usize>,
+    /// The engine's request id as JSON text; empty when it was too long.
+    pub rpc_id: String,
+}
+
+impl LastEvent {
+    /// Reads an event id; `None` for one that is not ours.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, '.');
+        let stream = Uuid::try_parse(parts.next()?).ok()?;
+        let index = match parts.next()? {
+            "p" => None,
+            number => Some(number.parse().ok()?),
+        };
+        let rpc_id = String::from_utf8(URL_SAFE_NO_PAD.decode(parts.next()?).ok()?).ok()?;
+        let one_value = serde_json::from_str::<serde_json::Value>(&rpc_id);
+        let good = rpc_id.is_empty() || one_value.is_ok_and(|value| value.is_string() || value.is_number());
+        good.then_some(Self { stream, index, rpc_id })
+    }
+}
+
+/// The event id of a stream's priming event.
+pub fn priming_id(exchange: &Exchange) -> String {
+    exchange.event_id(0).replacen(".0.", ".p.", 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(rpc_id: &str) -> Arc<Exchange> {
+        Exchange::new(SessionId::new(), [0; 8], rpc_id.to_owned(), Ticker::new(Some("\"t\"".to_owned())))
+    }
+
+    #[test]
+    fn an_event_id_tells_stream_place_and_request() {
+        for rpc_id in ["7", "\"a.b\"", "-1"] {
+            let exchange = exchange(rpc_id);
+            let expected = LastEvent { stream: exchange.stream, index: Some(3), rpc_id: rpc_id.to_owned() };
+            assert_eq!(LastEvent::parse(&exchange.event_id(3)), Some(expected));
+            assert_eq!(LastEvent::parse(&priming_id(&exchange)).unwrap().index, None);
+        }
+    }
+
+    #[test]
+    fn an_event_id_that_is_not_ours_or_would_inject_json_is_refused() {
+        let stream = Uuid::nil().simple().to_string();
+        let injected = URL_SAFE_NO_PAD.encode("1,\"x\":2");
+        for text in ["", "x", "a.b.c", &format!("{stream}.1"), &format!("{stream}.x.MQ"), &format!("{stream}.1.{injected}")] {
+            assert_eq!(LastEvent::parse(text), None, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn readers_get_every_message_in_order_and_then_the_end() {
+        let exchange = exchange("1");
+        exchange.progress("1", Some("3"), None);
+        exchange.tick("still running");
+        exchange.finish(vec![Bytes::from_static(b"{}")]);
+        exchange.progress("2", None, None);
+        exchange.wait(2).await;
+        let texts: Vec<String> = (0..3)
+            .map(|index| match exchange.read(index) {
+                Next::Message(message) => String::from_utf8(message.concat()).unwrap(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert!(texts[0].contains("\"progress\":1,\"total\":3"), "{}", texts[0]);
+        assert_eq!(texts[2], "{}");
+        assert!(matches!(exchange.read(3), Next::End));
+    }
+
+    #[tokio::test]
+    async fn a_waiting_reader_wakes_when_the_answer_comes() {
+        let exchange = exchange("1");
+        let reader = { let exchange = Arc::clone(&exchange); tokio::spawn(async move { exchange.wait(0).await }) };
+        exchange.finish(Message::new());
+        tokio::time::timeout(Duration::from_secs(5), reader).await.unwrap().unwrap();
+    }
+}
