@@ -20,6 +20,9 @@ use crate::{
 pub(super) const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 /// Longest time a caller may name for a unary RPC.
 pub(super) const MAX_DEADLINE: Duration = Duration::from_mins(5);
+/// The answer leaves this long before the deadline (and at most a tenth of it), so that the caller gets our words and not its
+/// own transport's, nor tonic's, which counts the same time.
+const DEADLINE_MARGIN: Duration = Duration::from_millis(10);
 /// Most unary RPCs at once; more wait, within their deadlines.
 const MOST_UNARY: usize = 512;
 /// Most streams at once; more are refused.
@@ -141,6 +144,7 @@ fn deadline(headers: &HeaderMap, streams: bool) -> Option<Duration> {
         return None;
     }
     let asked = headers.get("grpc-timeout").and_then(|value| parse_timeout(value.to_str().ok()?));
+    let asked = asked.map(|asked| asked.saturating_sub(DEADLINE_MARGIN.min(asked / 10)));
     Some(asked.unwrap_or(DEFAULT_DEADLINE).min(MAX_DEADLINE))
 }
 
@@ -173,9 +177,9 @@ mod tests {
             headers.insert("grpc-timeout", text.parse().unwrap());
             deadline(&headers, false)
         };
-        assert_eq!(with("1S"), Some(Duration::from_secs(1)));
-        assert_eq!(with("250m"), Some(Duration::from_millis(250)));
-        assert_eq!(with("5u"), Some(Duration::from_micros(5)));
+        assert_eq!(with("1S"), Some(Duration::from_millis(990)));
+        assert_eq!(with("50m"), Some(Duration::from_millis(45)));
+        assert_eq!(with("50u"), Some(Duration::from_micros(45)));
         assert_eq!(with("99999999H"), Some(MAX_DEADLINE));
         for wrong in ["", "S", "1", "-1S", "1s", "123456789S", "1é"] {
             assert_eq!(parse_timeout(wrong), None, "{wrong}");
