@@ -57,6 +57,9 @@ pub enum Refusal {
     /// The credential's scope is too small.
     #[error("the credential's scope is too small")]
     PermissionDenied,
+    /// The database could not be asked.
+    #[error("the credential could not be checked")]
+    Unavailable(#[source] sqlx::Error),
 }
 
 impl Failure for Refusal {
@@ -64,6 +67,7 @@ impl Failure for Refusal {
         match self {
             Self::Unauthenticated => Reason::Unauthenticated,
             Self::PermissionDenied => Reason::PermissionDenied,
+            Self::Unavailable(_) => Reason::Unavailable,
         }
     }
 
@@ -73,6 +77,7 @@ impl Failure for Refusal {
                 "send `authorization: Bearer ghk_…` with an API key that is not revoked; `gatehouse keys create` makes one"
             }
             Self::PermissionDenied => "this API key has scope `sessions`; this needs a key of scope `admin`",
+            Self::Unavailable(_) => "the credential cannot be checked now; try again",
         }
         .to_owned()
     }
