@@ -1,0 +1,19 @@
+//! One initialised client connection to a Streamable HTTP server.
+
+mod answer;
+mod error;
+mod exchange;
+mod inbound;
+mod listen;
+mod open;
+mod options;
+mod pending;
+mod request;
+mod shared;
+mod stream;
+
+pub use answer::{Answer, InitializeView, Progress};
+pub use error::{OpenError, RequestError};
+pub use inbound::{Inbound, Origin, Reply, ServerNotification, ServerRequest};
+pub use open::Connection;
+pub use options::{Call, Endpoint, Options, RequestOptions, StoredSession};
