@@ -2,7 +2,10 @@
 pub mod audit;
 pub mod catalog;
 pub mod edge;
+pub mod error;
 pub mod raw;
+pub mod registry;
 pub mod results;
 pub mod snapshot;
 pub mod store;
+pub mod upstream;
