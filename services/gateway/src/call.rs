@@ -18,7 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::decide::{Decision, Retry, decide, retry};
 use crate::{
-    audit::{Ended, Outcome, Started, mask, writer::{Begun, Writer}},
+    audit::{
+        Ended, Outcome, Started, mask,
+        writer::{Begun, Writer},
+    },
     catalog::{Catalog, Tool},
     results::{self, Known, Output},
     snapshot::{Session, Snapshot},
@@ -96,7 +99,12 @@ impl Calls {
             let catalog = self.snapshot.catalog();
             let facts = request.session.facts();
             let offer = catalog.offer(facts.profile, facts.read_only);
-            let tool = match decide(offer.map(AsRef::as_ref), &request.name, &request.arguments, catalog.settings.max_arguments_bytes) {
+            let tool = match decide(
+                offer.map(AsRef::as_ref),
+                &request.name,
+                &request.arguments,
+                catalog.settings.max_arguments_bytes,
+            ) {
                 Decision::Run(tool) => Arc::clone(tool),
                 Decision::Refuse(refusal) => {
                     let started = Arc::new(self.started(request, &catalog, None, facts.epoch));
@@ -298,5 +306,6 @@ fn micros(began: Instant) -> i64 {
 fn count(started: &Started, ended: &Ended) {
     let seconds = Duration::from_micros(u64::try_from(ended.duration_us).unwrap_or(0)).as_secs_f64();
     let server = started.server.clone();
-    metrics::histogram!("gatehouse_call_seconds", "server" => server, "outcome" => ended.outcome.as_str()).record(seconds);
+    metrics::histogram!("gatehouse_call_seconds", "server" => server, "outcome" => ended.outcome.as_str())
+        .record(seconds);
 }

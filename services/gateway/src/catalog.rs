@@ -63,6 +63,23 @@ impl Server {
         *self.hash.get_or_init(|| self.hash_config())
     }
 
+    /// A server that is only tried, with the defaults.
+    pub fn unregistered(url: String, headers: Vec<(String, SecretString)>) -> Self {
+        Self {
+            id: ServerId::new(),
+            name: String::new(),
+            enabled: true,
+            url,
+            headers,
+            connect_timeout: Duration::from_secs(20),
+            request_timeout: Duration::from_secs(60),
+            max_concurrency: 1,
+            listed_at: None,
+            problem: String::new(),
+            hash: OnceLock::new(),
+        }
+    }
+
     fn hash_config(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(self.url.as_bytes());

@@ -1,8 +1,12 @@
 //! The gateway.
 pub mod audit;
+pub mod call;
 pub mod catalog;
 pub mod edge;
+pub mod error;
 pub mod raw;
+pub mod registry;
 pub mod results;
 pub mod snapshot;
 pub mod store;
+pub mod upstream;

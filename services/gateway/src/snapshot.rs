@@ -18,7 +18,6 @@ use arc_swap::ArcSwap;
 use gatehouse_store::{Keyring, Place, epoch, epoch::Epoch};
 use gatehouse_types::{Clock, EdgeSessionId, ServerId, Settings};
 use secrecy::{ExposeSecret as _, SecretString};
-use sqlx::PgPool;
 use time::OffsetDateTime;
 use tokio::{
     sync::Mutex,
@@ -30,7 +29,7 @@ pub use self::sessions::{Active, Activity, Facts, Principal, Session, Sessions};
 use crate::{
     catalog::{Catalog, Server},
     store::{
-        edge_sessions,
+        DbError, Pool, edge_sessions,
         snapshot::{self as rows, KnownDefinitions, ServerRow},
     },
 };
@@ -45,12 +44,12 @@ pub const TRUSTED: Duration = Duration::from_secs(5);
 pub enum Error {
     /// The database does not answer.
     #[error("the database does not answer")]
-    Database(#[from] sqlx::Error),
+    Database(#[from] DbError),
 }
 
 /// The state in memory.
 pub struct Snapshot {
-    pool: PgPool,
+    pool: Pool,
     keyring: Arc<Keyring>,
     clock: Arc<dyn Clock>,
     catalog: ArcSwap<Catalog>,
@@ -70,7 +69,7 @@ struct Known {
 
 impl Snapshot {
     /// Loads the snapshot for the first time.
-    pub async fn load(pool: PgPool, keyring: Arc<Keyring>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+    pub async fn load(pool: Pool, keyring: Arc<Keyring>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let empty = Catalog::new(0, Settings::default(), Vec::new(), Vec::new(), Vec::new());
         let snapshot = Self {
             sessions: Sessions::new(pool.clone()),

@@ -4,7 +4,9 @@
 //! MCP session ids are stored sealed, so that a restarted replica goes on where the last one was. Everything is bounded
 //! per server: a server that hangs holds its own permits and nobody else's.
 
+mod facade;
 mod pools;
+mod probe;
 pub mod refresh;
 mod slot;
 
@@ -16,11 +18,9 @@ use std::{
 
 use bytes::Bytes;
 use gatehouse_mcp::client::{Connection, Inbound, OpenError, Reply, ServerNotification, ServerRequest, StoredSession};
-use gatehouse_outbound::HttpClient;
 use gatehouse_store::{Keyring, Place};
 use gatehouse_types::{Clock, ServerId, SessionId};
 use secrecy::{ExposeSecret as _, SecretString};
-use sqlx::PgPool;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -32,10 +32,10 @@ use self::{
 use crate::{
     catalog::Server,
     snapshot::{Session, Snapshot},
-    store::upstream_sessions,
+    store::{DbError, Pool, upstream_sessions},
 };
 
-pub use self::{pools::connection_options, slot::Lease};
+pub use self::{facade::Upstream, pools::connection_options, slot::Lease};
 
 /// Most connections of one replica.
 const MOST_SLOTS: usize = 50_000;
@@ -55,7 +55,7 @@ pub enum Acquire {
 
 /// All connections of this replica.
 pub struct Upstreams {
-    pool: PgPool,
+    pool: Pool,
     keyring: Arc<Keyring>,
     clock: Arc<dyn Clock>,
     snapshot: Arc<Snapshot>,
@@ -67,7 +67,13 @@ pub struct Upstreams {
 
 impl Upstreams {
     /// No connections yet.
-    pub fn new(snapshot: Arc<Snapshot>, refresher: Arc<Refresher>, pool: PgPool, keyring: Arc<Keyring>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        snapshot: Arc<Snapshot>,
+        refresher: Arc<Refresher>,
+        pool: Pool,
+        keyring: Arc<Keyring>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let pools = refresher.pools();
         Self { pool, keyring, clock, snapshot, pools, refresher, slots: Mutex::default(), tasks: TaskTracker::new() }
     }
@@ -205,9 +211,11 @@ impl Upstreams {
         let options = connection_options(server, limits);
         let ears: Arc<dyn Inbound> = Arc::new(Ears { server: server.id, refresher: Arc::clone(&self.refresher) });
         if let Some(stored) = self.stored(server, session.id, hash).await {
-            match Connection::resume(http.clone(), endpoint.clone(), options.clone(), Arc::clone(&ears), stored).await {
+            match Connection::resume(http.clone(), endpoint.clone(), options.clone(), Arc::clone(&ears), stored) {
                 Ok(connection) => return Ok(Live::new(connection, hash)),
-                Err(error) => tracing::info!(server.name = server.name, error.message = %error, "a stored MCP session is not taken up"),
+                Err(error) => {
+                    tracing::info!(server.name = server.name, error.message = %error, "a stored MCP session is not taken up")
+                }
             }
         }
         let connection = Connection::open(http, endpoint, options, ears).await?;
@@ -240,7 +248,13 @@ impl Upstreams {
         })
     }
 
-    async fn store(&self, server: &Server, session: SessionId, hash: &[u8], stored: StoredSession) -> anyhow::Result<()> {
+    async fn store(
+        &self,
+        server: &Server,
+        session: SessionId,
+        hash: &[u8],
+        stored: StoredSession,
+    ) -> anyhow::Result<()> {
         let mut connection = self.pool.acquire().await?;
         let Some(id) = stored.mcp_session_id.map(SecretString::from) else {
             // A server without sessions: what an older configuration had stored is of no use.
@@ -256,7 +270,7 @@ impl Upstreams {
         Ok(())
     }
 
-    async fn forget(&self, server: ServerId, session: SessionId) -> Result<(), sqlx::Error> {
+    async fn forget(&self, server: ServerId, session: SessionId) -> Result<(), DbError> {
         forget(&self.pool, server, session).await
     }
 
@@ -266,7 +280,7 @@ impl Upstreams {
     }
 }
 
-async fn forget(pool: &PgPool, server: ServerId, session: SessionId) -> Result<(), sqlx::Error> {
+async fn forget(pool: &Pool, server: ServerId, session: SessionId) -> Result<(), DbError> {
     let mut connection = pool.acquire().await?;
     upstream_sessions::remove(&mut connection, server, session).await
 }
@@ -292,6 +306,3 @@ impl Inbound for Ears {
         None
     }
 }
-
-/// The client behind all connections.
-pub type Http = HttpClient;

@@ -82,6 +82,8 @@ pub(crate) struct Shared {
     pub(crate) guard: Arc<Guard>,
     pub(crate) tls: Arc<rustls::ClientConfig>,
     pub(crate) connect_timeout: Duration,
+    pool_idle_timeout: Duration,
+    pool_max_idle_per_host: usize,
 }
 
 impl HttpClient {
@@ -90,19 +92,21 @@ impl HttpClient {
         let guard = Arc::new(config.guard);
         let mut tls = tls_config(config.extra_ca_pem.as_deref())?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let tls = Arc::new(tls);
-        let connector = Connector::new(guard.clone(), tls.clone(), config.connect_timeout);
-        let client = Client::builder(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(config.pool_idle_timeout)
-            .pool_max_idle_per_host(config.pool_max_idle_per_host)
-            .http2_keep_alive_interval(HTTP2_PING)
-            .http2_adaptive_window(true)
-            .set_host(false)
-            .build(connector);
-        let shared = Arc::new(Shared { guard, tls, connect_timeout: config.connect_timeout });
-        Ok(Self { client, shared })
+        let shared = Arc::new(Shared {
+            guard,
+            tls: Arc::new(tls),
+            connect_timeout: config.connect_timeout,
+            pool_idle_timeout: config.pool_idle_timeout,
+            pool_max_idle_per_host: config.pool_max_idle_per_host,
+        });
+        Ok(Self { client: pooled(&shared), shared })
+    }
+
+    /// A client of the same settings with connections of its own: what one principal has authenticated is not used for
+    /// another. Costs next to nothing.
+    #[must_use]
+    pub fn separate_pool(&self) -> Self {
+        Self { client: pooled(&self.shared), shared: Arc::clone(&self.shared) }
     }
 
     /// The guard that this client obeys.
@@ -154,6 +158,19 @@ impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpClient").field("guard", &self.shared.guard).finish_non_exhaustive()
     }
+}
+
+fn pooled(shared: &Shared) -> Client<Connector, Full<Bytes>> {
+    let connector = Connector::new(Arc::clone(&shared.guard), Arc::clone(&shared.tls), shared.connect_timeout);
+    Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(shared.pool_idle_timeout)
+        .pool_max_idle_per_host(shared.pool_max_idle_per_host)
+        .http2_keep_alive_interval(HTTP2_PING)
+        .http2_adaptive_window(true)
+        .set_host(false)
+        .build(connector)
 }
 
 fn is_redirect(status: StatusCode) -> bool {

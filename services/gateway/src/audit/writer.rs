@@ -6,7 +6,6 @@
 use std::{sync::Arc, time::Duration};
 
 use gatehouse_types::backoff::Backoff;
-use sqlx::PgPool;
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -15,7 +14,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{Ended, Started};
-use crate::store::calls_write;
+use crate::store::{DbError, Pool, calls_write};
 
 /// How long an end may wait for others.
 pub const FLUSH: Duration = Duration::from_millis(200);
@@ -64,7 +63,7 @@ enum Entry {
 
 impl Writer {
     /// Starts the two tasks.
-    pub fn start(pool: PgPool) -> (Self, Tasks) {
+    pub fn start(pool: Pool) -> (Self, Tasks) {
         let (begins, begin_queue) = mpsc::channel(QUEUE);
         let (ends, end_queue) = mpsc::channel(QUEUE);
         let tasks = Tasks {
@@ -111,7 +110,7 @@ impl Tasks {
     }
 }
 
-async fn write_begins(pool: PgPool, mut queue: mpsc::Receiver<Begin>) {
+async fn write_begins(pool: Pool, mut queue: mpsc::Receiver<Begin>) {
     let mut batch = Vec::with_capacity(BATCH);
     while queue.recv_many(&mut batch, BATCH).await > 0 {
         // A caller that has given up needs no row.
@@ -132,7 +131,7 @@ async fn write_begins(pool: PgPool, mut queue: mpsc::Receiver<Begin>) {
     }
 }
 
-async fn insert(pool: &PgPool, batch: &[Begin]) -> Result<Vec<Uuid>, sqlx::Error> {
+async fn insert(pool: &Pool, batch: &[Begin]) -> Result<Vec<Uuid>, DbError> {
     if batch.is_empty() {
         return Ok(Vec::new());
     }
@@ -142,7 +141,7 @@ async fn insert(pool: &PgPool, batch: &[Begin]) -> Result<Vec<Uuid>, sqlx::Error
     calls_write::begin(&mut connection, &calls, &catalog).await
 }
 
-async fn write_ends(pool: PgPool, mut queue: mpsc::Receiver<Entry>) {
+async fn write_ends(pool: Pool, mut queue: mpsc::Receiver<Entry>) {
     let mut batch = Vec::with_capacity(BATCH);
     while queue.recv_many(&mut batch, BATCH).await > 0 {
         let due = Instant::now() + FLUSH;
@@ -160,7 +159,7 @@ async fn write_ends(pool: PgPool, mut queue: mpsc::Receiver<Entry>) {
 }
 
 /// Writes a batch; tries again until the database takes it. Gives up only when the process ends.
-async fn write_batch(pool: &PgPool, batch: &[Entry], queue: &mpsc::Receiver<Entry>) {
+async fn write_batch(pool: &Pool, batch: &[Entry], queue: &mpsc::Receiver<Entry>) {
     let mut failures = 0;
     let mut give_up = None;
     loop {
@@ -188,7 +187,7 @@ async fn write_batch(pool: &PgPool, batch: &[Entry], queue: &mpsc::Receiver<Entr
 }
 
 /// One row that the database refuses must not cost the others.
-async fn write_one_by_one(pool: &PgPool, batch: &[Entry]) {
+async fn write_one_by_one(pool: &Pool, batch: &[Entry]) {
     for entry in batch {
         if let Err(error) = write(pool, std::slice::from_ref(entry)).await {
             let (Entry::StillRunning(call) | Entry::End(call, _)) = entry;
@@ -197,7 +196,7 @@ async fn write_one_by_one(pool: &PgPool, batch: &[Entry]) {
     }
 }
 
-async fn write(pool: &PgPool, batch: &[Entry]) -> Result<(), sqlx::Error> {
+async fn write(pool: &Pool, batch: &[Entry]) -> Result<(), DbError> {
     let mut connection = pool.acquire().await?;
     let mut running = Vec::new();
     let mut ended = Vec::new();

@@ -15,7 +15,8 @@ use crate::{
 pub const DATABASE: &str =
     "Gatehouse cannot reach its database, so the call was not sent. Nothing was carried out. Try again in a minute.";
 /// The session is gone.
-pub const SESSION_ENDED: &str = "this session has ended or its token was replaced. The call was not sent; nothing was carried out.";
+pub const SESSION_ENDED: &str =
+    "this session has ended or its token was replaced. The call was not sent; nothing was carried out.";
 /// The configuration moves faster than calls can be decided.
 pub const KEEPS_CHANGING: &str =
     "the configuration changed again and again while the call was decided. Nothing was carried out. Try again.";
@@ -51,7 +52,10 @@ pub enum Stop {
 pub fn stopped(stop: Stop) -> Told {
     match stop {
         Stop::Cancelled => told(Outcome::Cancelled, "the call was cancelled; it may or may not have been carried out."),
-        Stop::SessionEnded => told(Outcome::Cancelled, "the session was deleted while the call ran; it may or may not have been carried out."),
+        Stop::SessionEnded => told(
+            Outcome::Cancelled,
+            "the session was deleted while the call ran; it may or may not have been carried out.",
+        ),
         Stop::Draining => told(
             Outcome::Unknown,
             "Gatehouse is restarting and could not wait for the answer; the call may or may not have been carried out. Check before you repeat it.",
@@ -64,7 +68,9 @@ pub fn not_opened(server: &str, why: &str) -> Told {
     let why = bounded(why, EXCERPT);
     told(
         Outcome::NotSent,
-        &format!("the server `{server}` cannot be used now: {why}. Nothing was carried out. Try again later, or tell the user."),
+        &format!(
+            "the server `{server}` cannot be used now: {why}. Nothing was carried out. Try again later, or tell the user."
+        ),
     )
 }
 
@@ -108,18 +114,25 @@ pub fn failed(server: &str, error: &RequestError, hints: Hints, timeout: Duratio
         }
         RequestError::Unauthorized { .. } | RequestError::Forbidden { .. } => told(
             Outcome::NotSent,
-            &format!("the server `{server}` does not accept Gatehouse's credentials. An admin must check its headers. {nothing}"),
+            &format!(
+                "the server `{server}` does not accept Gatehouse's credentials. An admin must check its headers. {nothing}"
+            ),
         ),
         RequestError::Http { status, .. } => {
             told(Outcome::ToolError, &format!("the server `{server}` answered with HTTP status {status}. {doubt}"))
         }
         RequestError::TooLarge { most } => told(
             Outcome::ToolError,
-            &format!("the answer of the server `{server}` is larger than {most} bytes and was not read. Ask for less. {doubt}"),
+            &format!(
+                "the answer of the server `{server}` is larger than {most} bytes and was not read. Ask for less. {doubt}"
+            ),
         ),
         RequestError::NotMcp(_) | RequestError::Protocol(_) => told(
             Outcome::ToolError,
-            &format!("the server `{server}` did not answer as an MCP server does: {}. {doubt}", bounded(&error.to_string(), EXCERPT)),
+            &format!(
+                "the server `{server}` did not answer as an MCP server does: {}. {doubt}",
+                bounded(&error.to_string(), EXCERPT)
+            ),
         ),
     }
 }
@@ -178,6 +191,8 @@ mod tests {
         let told = not_opened("s", "connection refused");
         assert!(told.output.is_error && told.outcome == Outcome::NotSent);
         let text = String::from_utf8(told.output.pieces.concat()).unwrap();
-        assert!(text.contains("Error: the server `s` cannot be used now: connection refused. Nothing was carried out."));
+        assert!(
+            text.contains("Error: the server `s` cannot be used now: connection refused. Nothing was carried out.")
+        );
     }
 }

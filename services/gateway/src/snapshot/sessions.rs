@@ -13,12 +13,14 @@ use std::{
 use arc_swap::ArcSwap;
 use gatehouse_types::{EdgeSessionId, ProfileId, RunId, SessionId, TokenId};
 use sha2::{Digest as _, Sha256};
-use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::store::snapshot::{self as rows, SessionRow};
+use crate::store::{
+    Connection, DbError, Pool,
+    snapshot::{self as rows, SessionRow},
+};
 
 /// How long an unknown token is remembered as unknown.
 const UNKNOWN_FOR: Duration = Duration::from_secs(1);
@@ -66,7 +68,7 @@ pub struct Principal {
 
 /// Sessions, tokens and ended MCP sessions in memory.
 pub struct Sessions {
-    pool: PgPool,
+    pool: Pool,
     memory: RwLock<Memory>,
 }
 
@@ -147,12 +149,12 @@ impl fmt::Debug for Session {
 }
 
 impl Sessions {
-    pub(super) fn new(pool: PgPool) -> Self {
+    pub(super) fn new(pool: Pool) -> Self {
         Self { pool, memory: RwLock::default() }
     }
 
     /// The principal of a bearer token: from memory, or read once from the database. `None` for a token that is not good.
-    pub async fn principal(&self, token: &str, now: OffsetDateTime) -> Result<Option<Arc<Principal>>, sqlx::Error> {
+    pub async fn principal(&self, token: &str, now: OffsetDateTime) -> Result<Option<Arc<Principal>>, DbError> {
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let changes = {
             let memory = self.read();
@@ -188,7 +190,7 @@ impl Sessions {
     }
 
     /// A session by its id, for callers that are not engines.
-    pub async fn by_id(&self, id: SessionId) -> Result<Option<Arc<Session>>, sqlx::Error> {
+    pub async fn by_id(&self, id: SessionId) -> Result<Option<Arc<Session>>, DbError> {
         if let Some(session) = self.read().sessions.get(&id) {
             return Ok(Some(Arc::clone(session)));
         }
@@ -219,11 +221,7 @@ impl Sessions {
     }
 
     /// Takes over changed sessions. Their tokens are read again when they come back.
-    pub(super) async fn apply(
-        &self,
-        connection: &mut PgConnection,
-        changed: Vec<SessionRow>,
-    ) -> Result<(), sqlx::Error> {
+    pub(super) async fn apply(&self, connection: &mut Connection, changed: Vec<SessionRow>) -> Result<(), DbError> {
         for row in changed {
             let in_memory = self.read().sessions.contains_key(&row.id);
             let runs =

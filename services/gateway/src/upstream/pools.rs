@@ -99,8 +99,10 @@ pub(crate) fn endpoint(server: &Server) -> Result<Endpoint, OpenError> {
     let target = target.map_err(|wrong| OpenError::Request(RequestError::NotMcp(wrong.to_string())))?;
     let mut headers = HeaderMap::with_capacity(server.headers.len());
     for (name, value) in &server.headers {
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| OpenError::BadHeader("a header's name cannot be sent"))?;
-        let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| OpenError::BadHeader("a header's value cannot be sent"))?;
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| OpenError::BadHeader("a header's name cannot be sent"))?;
+        let mut value = HeaderValue::from_str(value.expose_secret())
+            .map_err(|_| OpenError::BadHeader("a header's value cannot be sent"))?;
         value.set_sensitive(true);
         headers.append(name, value);
     }

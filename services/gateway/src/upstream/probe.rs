@@ -69,7 +69,12 @@ async fn reach(report: &mut TestReport, http: &HttpClient, target: &Target, conn
     false
 }
 
-async fn initialize(report: &mut TestReport, server: &Server, http: HttpClient, settings: &Settings) -> Option<Connection> {
+async fn initialize(
+    report: &mut TestReport,
+    server: &Server,
+    http: HttpClient,
+    settings: &Settings,
+) -> Option<Connection> {
     let began = Instant::now();
     let options = gatehouse_mcp::client::Options { listen: false, ..connection_options(server, settings) };
     let opened = match endpoint(server) {
@@ -163,15 +168,21 @@ fn http_words(error: &HttpError) -> (String, &'static str) {
     match error {
         HttpError::DnsFailed { .. } => (format!("{error}: check the host name in the URL"), "DNS_FAILED"),
         HttpError::AddressRefused(_) => (
-            format!("{error}. If this server may be called, an operator adds its network or host to GATEHOUSE_UPSTREAM_ALLOW"),
+            format!(
+                "{error}. If this server may be called, an operator adds its network or host to GATEHOUSE_UPSTREAM_ALLOW"
+            ),
             "ADDRESS_REFUSED",
         ),
-        HttpError::ConnectionRefused => (format!("{error}: check the port, and that the server runs"), "CONNECTION_REFUSED"),
+        HttpError::ConnectionRefused => {
+            (format!("{error}: check the port, and that the server runs"), "CONNECTION_REFUSED")
+        }
         HttpError::ConnectTimedOut => (format!("{error}: check the address, and firewalls on the way"), "TIMED_OUT"),
         HttpError::TlsFailed(_) => (error.to_string(), "TLS_FAILED"),
         HttpError::RedirectRefused(_) => (error.to_string(), "REDIRECT_REFUSED"),
         HttpError::BadUrl(_) => (error.to_string(), "INVALID_URL"),
         HttpError::BadRequest(_) => (error.to_string(), "INVALID_HEADER"),
-        HttpError::ConnectFailed(_) | HttpError::NotWritten(_) | HttpError::Reset(_) => (error.to_string(), "CONNECTION_LOST"),
+        HttpError::ConnectFailed(_) | HttpError::NotWritten(_) | HttpError::Reset(_) => {
+            (error.to_string(), "CONNECTION_LOST")
+        }
     }
 }

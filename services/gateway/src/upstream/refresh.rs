@@ -17,7 +17,6 @@ use gatehouse_mcp::{
     lists::{ListError, ListLimits},
 };
 use gatehouse_types::{Clock, ServerId, Settings};
-use sqlx::PgPool;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep, timeout},
@@ -31,7 +30,7 @@ use crate::{
     raw::RawObject,
     registry::tool::{Changed, ListedTool, ServerFacts},
     snapshot::Snapshot,
-    store::listing,
+    store::{self, Pool, listing},
 };
 use sha2::{Digest as _, Sha256};
 
@@ -50,7 +49,7 @@ const WHOLE: Duration = Duration::from_secs(80);
 
 /// Lists tools into the cache.
 pub struct Refresher {
-    pool: PgPool,
+    pool: Pool,
     clock: Arc<dyn Clock>,
     snapshot: Arc<Snapshot>,
     pools: Pools,
@@ -77,8 +76,22 @@ struct Listed {
 
 impl Refresher {
     /// Lists nothing yet.
-    pub fn new(snapshot: Arc<Snapshot>, http: gatehouse_outbound::HttpClient, pool: PgPool, clock: Arc<dyn Clock>, shutdown: CancellationToken) -> Self {
-        Self { pool, clock, snapshot, pools: Pools::new(http), shutdown, works: Mutex::default(), tasks: TaskTracker::new() }
+    pub fn new(
+        snapshot: Arc<Snapshot>,
+        http: gatehouse_outbound::HttpClient,
+        pool: Pool,
+        clock: Arc<dyn Clock>,
+        shutdown: CancellationToken,
+    ) -> Self {
+        Self {
+            pool,
+            clock,
+            snapshot,
+            pools: Pools::new(http),
+            shutdown,
+            works: Mutex::default(),
+            tasks: TaskTracker::new(),
+        }
     }
 
     pub(super) fn pools(&self) -> Pools {
@@ -131,7 +144,8 @@ impl Refresher {
 
     fn in_background(self: &Arc<Self>, server: ServerId, unless_within: Duration) {
         let work = self.work(server);
-        if work.attempted.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() < unless_within) {
+        if work.attempted.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() < unless_within)
+        {
             return;
         }
         let this = Arc::clone(self);
@@ -174,7 +188,9 @@ impl Refresher {
             match claimed.await {
                 Ok(true) => return Ok(true),
                 Ok(false) if !wait => return Ok(false),
-                Ok(false) if Instant::now() >= until => return Err("another replica lists this server; try again".to_owned()),
+                Ok(false) if Instant::now() >= until => {
+                    return Err("another replica lists this server; try again".to_owned());
+                }
                 Ok(false) => sleep(Duration::from_millis(250)).await,
                 Err(error) => {
                     tracing::warn!(server.id = %server, error.message = %error, "the right to list a server cannot be had");
@@ -191,7 +207,9 @@ impl Refresher {
             self.snapshot.refresh().await.map_err(|_| "the database does not answer; try again".to_owned())?;
             catalog = self.snapshot.catalog();
         }
-        let Some(server) = catalog.servers.get(&id) else { return Err("the server is not registered any more".to_owned()) };
+        let Some(server) = catalog.servers.get(&id) else {
+            return Err("the server is not registered any more".to_owned());
+        };
         let listed = timeout(WHOLE, list(server, &self.pools, &catalog.settings)).await;
         let listed = listed.unwrap_or_else(|_| Err("its tools could not be listed in time".to_owned()));
         let stored = self.store(id, listed).await;
@@ -204,8 +222,12 @@ impl Refresher {
         }
     }
 
-    async fn store(&self, id: ServerId, listed: Result<Listed, String>) -> Result<Result<Changed, String>, crate::error::Error> {
-        let mut transaction = self.pool.begin().await?;
+    async fn store(
+        &self,
+        id: ServerId,
+        listed: Result<Listed, String>,
+    ) -> Result<Result<Changed, String>, crate::error::Error> {
+        let mut transaction = store::begin(&self.pool).await?;
         let now = self.clock.now();
         let result = match listed {
             Ok(listed) => {
@@ -217,7 +239,7 @@ impl Refresher {
                 Err(why)
             }
         };
-        transaction.commit().await?;
+        store::commit(transaction).await?;
         Ok(result)
     }
 
@@ -326,7 +348,9 @@ pub(crate) fn list_error_words(error: &ListError) -> String {
 /// A request that failed, in words for an admin.
 pub(crate) fn request_error_words(error: &RequestError) -> String {
     match error {
-        RequestError::Unauthorized { .. } => "it does not accept the credentials (401): check the server's headers".to_owned(),
+        RequestError::Unauthorized { .. } => {
+            "it does not accept the credentials (401): check the server's headers".to_owned()
+        }
         RequestError::Forbidden { .. } => "it refuses access (403): check what the credentials allow".to_owned(),
         RequestError::Http { status: 404, .. } => "there is nothing at this path (404): check the URL".to_owned(),
         other => crate::call::words::bounded(&other.to_string(), 500),

@@ -99,7 +99,8 @@ impl Slot {
 
     pub(super) fn is_in_use(&self) -> bool {
         // An opening slot is in use as well.
-        self.opening.try_lock().is_err() || self.live.load().as_ref().is_some_and(|live| live.in_use.load(Ordering::Acquire) > 0)
+        self.opening.try_lock().is_err()
+            || self.live.load().as_ref().is_some_and(|live| live.in_use.load(Ordering::Acquire) > 0)
     }
 
     pub(super) fn touch(&self) {
