@@ -20,7 +20,7 @@ use gatehouse_types::{Clock, EdgeSessionId, ServerId, Settings};
 use secrecy::{ExposeSecret as _, SecretString};
 use time::OffsetDateTime;
 use tokio::{
-    sync::Mutex,
+    sync::{Mutex, watch},
     time::{Instant, MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
@@ -58,6 +58,8 @@ pub struct Snapshot {
     began: Instant,
     /// Milliseconds after `began` at which the counters were last confirmed.
     confirmed: AtomicU64,
+    /// Counts what was loaded; whoever waits for a change hears it here.
+    changes: watch::Sender<u64>,
     /// The counters that were last loaded. The lock makes loading single.
     known: Mutex<Known>,
 }
@@ -79,6 +81,7 @@ impl Snapshot {
             catalog: ArcSwap::from_pointee(empty),
             began: Instant::now(),
             confirmed: AtomicU64::new(0),
+            changes: watch::Sender::new(0),
             known: Mutex::new(Known { sessions_epoch: 0, definitions: KnownDefinitions::new() }),
         };
         snapshot.refresh().await?;
@@ -88,6 +91,11 @@ impl Snapshot {
     /// The catalog as last loaded.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
+    }
+
+    /// Changes of the catalog or of sessions.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Returns at once while the counters were confirmed within [`TRUSTED`]; asks the database otherwise.
@@ -107,9 +115,13 @@ impl Snapshot {
         let mut connection = self.pool.acquire().await?;
         let epoch = epoch::read(&mut connection).await?;
         drop(connection);
-        self.load_sessions(&mut known, epoch).await?;
+        let mut moved = self.load_sessions(&mut known, epoch).await?;
         if epoch.catalog != self.catalog.load().epoch {
             self.load_catalog(&mut known).await?;
+            moved = true;
+        }
+        if moved {
+            self.changes.send_modify(|changes| *changes += 1);
         }
         self.confirmed.store(asked, Ordering::Relaxed);
         Ok(())
@@ -156,9 +168,10 @@ impl Snapshot {
         Ok(())
     }
 
-    async fn load_sessions(&self, known: &mut Known, epoch: Epoch) -> Result<(), Error> {
+    /// Whether anything had moved.
+    async fn load_sessions(&self, known: &mut Known, epoch: Epoch) -> Result<bool, Error> {
         if epoch.sessions == known.sessions_epoch {
-            return Ok(());
+            return Ok(false);
         }
         let mut connection = self.pool.acquire().await?;
         let ended = edge_sessions::ended_since(&mut connection, known.sessions_epoch, self.clock.now()).await?;
@@ -171,7 +184,7 @@ impl Snapshot {
             self.sessions.apply(&mut connection, changed).await?;
         }
         known.sessions_epoch = epoch.sessions;
-        Ok(())
+        Ok(true)
     }
 
     async fn load_catalog(&self, known: &mut Known) -> Result<(), Error> {

@@ -17,24 +17,24 @@ use uuid::Uuid;
 use super::progress::Ticker;
 
 /// How long a finished exchange can still be resumed.
-pub const KEPT: Duration = Duration::from_secs(300);
+pub(super) const KEPT: Duration = Duration::from_secs(300);
 /// Longest request id that an event id carries.
 const LONGEST_ID: usize = 128;
 
 /// A message as pieces of JSON.
-pub type Message = Vec<Bytes>;
+pub(super) type Message = Vec<Bytes>;
 
 /// The messages of one request, in order; the last one answers it.
 #[derive(Debug)]
-pub struct Exchange {
+pub(super) struct Exchange {
     /// Names the stream in event ids.
-    pub stream: Uuid,
+    pub(super) stream: Uuid,
     /// The session whose engine may read it.
-    pub session: SessionId,
+    pub(super) session: SessionId,
     /// The actor, as in the engine's session id.
-    pub actor: [u8; 8],
+    pub(super) actor: [u8; 8],
     /// The engine's request id as JSON text.
-    pub rpc_id: String,
+    pub(super) rpc_id: String,
     inner: Mutex<Inner>,
     changed: Notify,
 }
@@ -48,7 +48,7 @@ struct Inner {
 
 /// What a reader finds.
 #[derive(Debug)]
-pub enum Next {
+pub(super) enum Next {
     /// The message of this index.
     Message(Message),
     /// The exchange is over and all was read.
@@ -59,7 +59,7 @@ pub enum Next {
 
 impl Exchange {
     /// A new exchange. `ticker` turns progress into notifications for this engine.
-    pub fn new(session: SessionId, actor: [u8; 8], rpc_id: String, ticker: Ticker) -> Arc<Self> {
+    pub(super) fn new(session: SessionId, actor: [u8; 8], rpc_id: String, ticker: Ticker) -> Arc<Self> {
         let inner = Inner { messages: Vec::new(), done: None, ticker };
         Arc::new(Self {
             stream: gatehouse_types::CallId::new().uuid(),
@@ -72,7 +72,7 @@ impl Exchange {
     }
 
     /// Adds a progress notification, when the engine asked for progress.
-    pub fn progress(&self, progress: &str, total: Option<&str>, message: Option<&str>) {
+    pub(super) fn progress(&self, progress: &str, total: Option<&str>, message: Option<&str>) {
         let mut inner = self.lock();
         if inner.done.is_none()
             && let Some(notification) = inner.ticker.report(progress, total, message)
@@ -84,7 +84,7 @@ impl Exchange {
     }
 
     /// Adds a progress notification that says that the call still runs, when the engine asked for progress.
-    pub fn tick(&self, message: &str) {
+    pub(super) fn tick(&self, message: &str) {
         let mut inner = self.lock();
         if inner.done.is_none()
             && let Some(notification) = inner.ticker.tick(message)
@@ -96,7 +96,7 @@ impl Exchange {
     }
 
     /// Adds the answer and ends the exchange.
-    pub fn finish(&self, answer: Message) {
+    pub(super) fn finish(&self, answer: Message) {
         let mut inner = self.lock();
         inner.messages.push(answer);
         inner.done = Some(Instant::now());
@@ -105,13 +105,13 @@ impl Exchange {
     }
 
     /// Takes the answer out when it is all there is: nobody will resume what was answered as plain JSON.
-    pub fn take_only_answer(&self) -> Option<Message> {
+    pub(super) fn take_only_answer(&self) -> Option<Message> {
         let mut inner = self.lock();
         if inner.done.is_some() && inner.messages.len() == 1 { inner.messages.pop() } else { None }
     }
 
     /// The message of this index.
-    pub fn read(&self, index: usize) -> Next {
+    pub(super) fn read(&self, index: usize) -> Next {
         let inner = self.lock();
         match inner.messages.get(index) {
             Some(message) => Next::Message(message.clone()),
@@ -121,7 +121,7 @@ impl Exchange {
     }
 
     /// Waits until there is something at this index, or the end.
-    pub async fn wait(&self, index: usize) {
+    pub(super) async fn wait(&self, index: usize) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -135,12 +135,12 @@ impl Exchange {
     }
 
     /// Whether it has been over for longer than [`KEPT`].
-    pub fn is_old(&self) -> bool {
+    pub(super) fn is_old(&self) -> bool {
         self.lock().done.is_some_and(|done| done.elapsed() > KEPT)
     }
 
     /// Bytes that its messages hold when it is over; 0 while it runs.
-    pub fn finished_bytes(&self) -> usize {
+    pub(super) fn finished_bytes(&self) -> usize {
         let inner = self.lock();
         if inner.done.is_none() {
             return 0;
@@ -149,7 +149,7 @@ impl Exchange {
     }
 
     /// The event id of the message of this index.
-    pub fn event_id(&self, index: usize) -> String {
+    pub(super) fn event_id(&self, index: usize) -> String {
         let rpc_id = if self.rpc_id.len() <= LONGEST_ID { URL_SAFE_NO_PAD.encode(&self.rpc_id) } else { String::new() };
         format!("{}.{index}.{rpc_id}", self.stream.simple())
     }
@@ -162,18 +162,18 @@ impl Exchange {
 
 /// What a `Last-Event-ID` of ours says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LastEvent {
+pub(super) struct LastEvent {
     /// The stream.
-    pub stream: Uuid,
+    pub(super) stream: Uuid,
     /// Index of the last message that arrived; `None` when only the priming event did.
-    pub index: Option<usize>,
+    pub(super) index: Option<usize>,
     /// The engine's request id as JSON text; empty when it was too long.
-    pub rpc_id: String,
+    pub(super) rpc_id: String,
 }
 
 impl LastEvent {
     /// Reads an event id; `None` for one that is not ours.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '.');
         let stream = Uuid::try_parse(parts.next()?).ok()?;
         let index = match parts.next()? {
@@ -188,7 +188,7 @@ impl LastEvent {
 }
 
 /// The event id of a stream's priming event.
-pub fn priming_id(exchange: &Exchange) -> String {
+pub(super) fn priming_id(exchange: &Exchange) -> String {
     exchange.event_id(0).replacen(".0.", ".p.", 1)
 }
 
@@ -214,7 +214,9 @@ mod tests {
     fn an_event_id_that_is_not_ours_or_would_inject_json_is_refused() {
         let stream = Uuid::nil().simple().to_string();
         let injected = URL_SAFE_NO_PAD.encode("1,\"x\":2");
-        for text in ["", "x", "a.b.c", &format!("{stream}.1"), &format!("{stream}.x.MQ"), &format!("{stream}.1.{injected}")] {
+        for text in
+            ["", "x", "a.b.c", &format!("{stream}.1"), &format!("{stream}.x.MQ"), &format!("{stream}.1.{injected}")]
+        {
             assert_eq!(LastEvent::parse(text), None, "{text}");
         }
     }
@@ -241,7 +243,10 @@ mod tests {
     #[tokio::test]
     async fn a_waiting_reader_wakes_when_the_answer_comes() {
         let exchange = exchange("1");
-        let reader = { let exchange = Arc::clone(&exchange); tokio::spawn(async move { exchange.wait(0).await }) };
+        let reader = {
+            let exchange = Arc::clone(&exchange);
+            tokio::spawn(async move { exchange.wait(0).await })
+        };
         exchange.finish(Message::new());
         tokio::time::timeout(Duration::from_secs(5), reader).await.unwrap().unwrap();
     }

@@ -12,7 +12,7 @@ const STEP: f64 = 0.001;
 
 /// Makes the notifications of one call.
 #[derive(Debug)]
-pub struct Ticker {
+pub(super) struct Ticker {
     /// The engine's token as JSON text; `None` when it asked for no progress.
     token: Option<String>,
     last: Option<f64>,
@@ -20,12 +20,12 @@ pub struct Ticker {
 
 impl Ticker {
     /// Notifications under this token; none without one.
-    pub fn new(token: Option<String>) -> Self {
+    pub(super) fn new(token: Option<String>) -> Self {
         Self { token, last: None }
     }
 
     /// The server's report, with its numbers as it spelled them unless the value would not grow.
-    pub fn report(&mut self, progress: &str, total: Option<&str>, message: Option<&str>) -> Option<Bytes> {
+    pub(super) fn report(&mut self, progress: &str, total: Option<&str>, message: Option<&str>) -> Option<Bytes> {
         let value: f64 = progress.parse().ok().filter(|value: &f64| value.is_finite())?;
         if self.last.is_none_or(|last| value > last) {
             self.last = Some(value);
@@ -36,7 +36,7 @@ impl Ticker {
     }
 
     /// A report of our own.
-    pub fn tick(&mut self, message: &str) -> Option<Bytes> {
+    pub(super) fn tick(&mut self, message: &str) -> Option<Bytes> {
         let grown = self.grow();
         self.notification(&grown, None, Some(message))
     }

@@ -1,0 +1,213 @@
+//! `tools/call` at the edge: plain JSON when the answer is quick, an event stream when it takes its time.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use bytes::Bytes;
+use gatehouse_mcp::{client::Progress, encode, message};
+use http::{Response, StatusCode};
+use tokio::time::sleep;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Edge, QUICK,
+    access::Accepts,
+    body::{self, Body},
+    exchange::{Exchange, Message, Next},
+    modern,
+    progress::Ticker,
+    session_id::{EdgeSession, actor_hash},
+    streams::InFlight,
+};
+use crate::{call::Request, raw, raw::RawObject, results::Known, snapshot::Principal};
+
+/// A call as an engine made it.
+pub(super) struct ToolCall {
+    /// The request id as JSON text.
+    pub(super) rpc_id: String,
+    /// The name of the tool.
+    pub(super) name: String,
+    /// The arguments as JSON text; empty for none.
+    pub(super) arguments: Bytes,
+    /// The engine's progress token as JSON text.
+    pub(super) progress_token: Option<String>,
+    /// W3C trace id, or empty.
+    pub(super) trace_id: String,
+}
+
+/// In which revision a call came.
+#[derive(Clone, Copy)]
+pub(super) enum Era {
+    /// Up to 2025-11-25: a lost connection is not a cancellation.
+    Legacy(EdgeSession),
+    /// 2026-07-28: closing the stream cancels.
+    Modern,
+}
+
+impl ToolCall {
+    /// Reads the parameters of `tools/call`; the words are for the error.
+    pub(super) fn read(
+        rpc_id: &str,
+        params: &RawObject<'_>,
+        body: &Bytes,
+        trace_id: String,
+    ) -> Result<Self, &'static str> {
+        let name = params.string("name").ok_or("`name` must be the name of a tool")?.into_owned();
+        let arguments = params.get("arguments").filter(|raw| raw.get() != "null");
+        let token = params.object("_meta").and_then(|meta| meta.get("progressToken"));
+        let token = token.filter(|token| matches!(raw::first_byte(token), b'"' | b'-' | b'0'..=b'9'));
+        Ok(Self {
+            rpc_id: rpc_id.to_owned(),
+            name,
+            arguments: arguments.map_or_else(Bytes::new, |raw| body.slice_ref(raw.get().as_bytes())),
+            progress_token: token.map(|token| token.get().to_owned()),
+            trace_id,
+        })
+    }
+}
+
+impl Edge {
+    /// Makes a call and answers it.
+    pub(super) async fn tools_call(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        call: ToolCall,
+        era: Era,
+        accepts: Accepts,
+    ) -> Response<Body> {
+        let cancel = CancellationToken::new();
+        let ticker = Ticker::new(call.progress_token.clone());
+        let exchange = Exchange::new(principal.session.id, actor_hash(&principal.actor), call.rpc_id.clone(), ticker);
+        let run = Arc::clone(self).run(Arc::clone(principal), call, era, cancel.clone(), Arc::clone(&exchange));
+        let stop = matches!(era, Era::Modern).then(|| cancel.clone());
+        let mut running = Running::new(Box::pin(run), self.tasks.clone(), stop);
+        if accepts.json {
+            tokio::select! {
+                biased;
+                () = running.finished() => {}
+                () = exchange.wait(0), if accepts.events => {}
+                () = sleep(QUICK), if accepts.events => {}
+            }
+            if let Some(answer) = exchange.take_only_answer() {
+                return body::json(StatusCode::OK, answer);
+            }
+            if !accepts.events {
+                return body::json(StatusCode::OK, last(&exchange));
+            }
+        }
+        match era {
+            Era::Legacy(session) => {
+                running.detach();
+                self.streams.keep(&exchange);
+                body::events(super::notices::replay(exchange, None, Some(session.protocol_version()), None))
+            }
+            Era::Modern => {
+                running.detach();
+                body::events(super::notices::replay(exchange, None, None, Some(cancel.drop_guard())))
+            }
+        }
+    }
+
+    async fn run(
+        self: Arc<Self>,
+        principal: Arc<Principal>,
+        call: ToolCall,
+        era: Era,
+        cancel: CancellationToken,
+        exchange: Arc<Exchange>,
+    ) {
+        let mut _in_flight: Option<InFlight<'_>> = None;
+        let known = match era {
+            Era::Legacy(session) => {
+                _in_flight = self.streams.enter(session.id, &call.rpc_id, &cancel);
+                if _in_flight.is_none() {
+                    let words = "a request with this id is still in flight in this session";
+                    exchange.finish(vec![encode::error(Some(&call.rpc_id), message::INVALID_REQUEST, words, None)]);
+                    return;
+                }
+                Known::at(session.protocol_version())
+            }
+            Era::Modern => Known::ALL,
+        };
+        let request = Request {
+            session: Arc::clone(&principal.session),
+            actor: principal.actor.clone(),
+            name: call.name,
+            arguments: call.arguments,
+            known,
+            cancel,
+            trace_id: call.trace_id,
+        };
+        let on_progress = |report: Progress<'_>| {
+            let total = report.total.map(|total| total.get());
+            exchange.progress(report.progress.get(), total, report.message.as_deref());
+        };
+        let reply = self.calls.run(&request, &on_progress).await;
+        let pieces = match era {
+            Era::Legacy(_) => reply.output.pieces,
+            Era::Modern => modern::complete(reply.output.pieces),
+        };
+        exchange.finish(body::result(&call.rpc_id, pieces));
+    }
+}
+
+fn last(exchange: &Exchange) -> Message {
+    let mut last = Message::new();
+    for index in 0.. {
+        match exchange.read(index) {
+            Next::Message(message) => last = message,
+            Next::End | Next::Nothing => break,
+        }
+    }
+    last
+}
+
+/// A call that runs inside its request, as long as that lives, and by itself after that.
+struct Running {
+    future: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    tasks: TaskTracker,
+    /// Cancelled when the request goes away before the call has ended.
+    cancel: Option<CancellationToken>,
+}
+
+impl Running {
+    fn new(
+        future: Pin<Box<dyn Future<Output = ()> + Send>>,
+        tasks: TaskTracker,
+        cancel: Option<CancellationToken>,
+    ) -> Self {
+        Self { future: Some(future), tasks, cancel }
+    }
+
+    /// Returns when the call has ended.
+    fn finished(&mut self) -> impl Future<Output = ()> + '_ {
+        poll_fn(|context| {
+            let Some(future) = self.future.as_mut() else { return Poll::Ready(()) };
+            let polled = future.as_mut().poll(context);
+            if polled.is_ready() {
+                self.future = None;
+            }
+            polled
+        })
+    }
+
+    /// Lets the call run by itself; the event stream watches over it now.
+    fn detach(mut self) {
+        self.cancel = None;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(future) = self.future.take() {
+            if let Some(cancel) = &self.cancel {
+                cancel.cancel();
+            }
+            self.tasks.spawn(future);
+        }
+    }
+}
