@@ -277,7 +277,7 @@ where
 }
 
 /// Runs `process` on a new multi-threaded runtime and turns its outcome into an exit code, saying what went wrong.
-pub fn block_on(process: impl Future<Output = Result<(), Error>>) -> ExitCode {
+pub fn block_on<E: StdError + 'static>(process: impl Future<Output = Result<(), E>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report(&Error::Io(error)),
@@ -288,8 +288,10 @@ pub fn block_on(process: impl Future<Output = Result<(), Error>>) -> ExitCode {
     }
 }
 
-fn report(error: &Error) -> ExitCode {
+/// Says on stderr why the process ends, and returns the exit code for it: 2 for [`Problems`], else 1.
+pub fn report(error: &(dyn StdError + 'static)) -> ExitCode {
     // When even stderr is gone, the exit code is all there is to say.
     let _ = writeln!(io::stderr(), "gatehouse: {}", chain(error));
-    if matches!(error, Error::Config(_)) { ExitCode::from(EXIT_CONFIG) } else { ExitCode::FAILURE }
+    let wrong_config = error.is::<Problems>() || matches!(error.downcast_ref(), Some(Error::Config(_)));
+    if wrong_config { ExitCode::from(EXIT_CONFIG) } else { ExitCode::FAILURE }
 }

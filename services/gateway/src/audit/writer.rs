@@ -11,6 +11,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout_at},
 };
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Ended, Started};
@@ -46,6 +47,7 @@ pub struct Writer {
 
 /// The tasks behind a [`Writer`].
 pub struct Tasks {
+    closing: CancellationToken,
     begins: JoinHandle<()>,
     ends: JoinHandle<()>,
 }
@@ -66,9 +68,11 @@ impl Writer {
     pub fn start(pool: Pool) -> (Self, Tasks) {
         let (begins, begin_queue) = mpsc::channel(QUEUE);
         let (ends, end_queue) = mpsc::channel(QUEUE);
+        let closing = CancellationToken::new();
         let tasks = Tasks {
-            begins: tokio::spawn(write_begins(pool.clone(), begin_queue)),
-            ends: tokio::spawn(write_ends(pool, end_queue)),
+            begins: tokio::spawn(write_begins(pool.clone(), begin_queue, closing.clone())),
+            ends: tokio::spawn(write_ends(pool, end_queue, closing.clone())),
+            closing,
         };
         (Self { begins, ends }, tasks)
     }
@@ -100,8 +104,9 @@ impl Writer {
 }
 
 impl Tasks {
-    /// Waits until everything is written. Every [`Writer`] must be gone.
+    /// Takes nothing more, and waits until everything is written.
     pub async fn finished(self) {
+        self.closing.cancel();
         for task in [self.begins, self.ends] {
             if let Err(error) = task.await {
                 tracing::error!(error.message = %error, "an audit writer failed");
@@ -110,9 +115,20 @@ impl Tasks {
     }
 }
 
-async fn write_begins(pool: Pool, mut queue: mpsc::Receiver<Begin>) {
+/// Fills the batch; 0 when the queue is closed and empty.
+async fn next<T>(queue: &mut mpsc::Receiver<T>, batch: &mut Vec<T>, closing: &CancellationToken) -> usize {
+    match closing.run_until_cancelled(queue.recv_many(batch, BATCH)).await {
+        Some(count) => count,
+        None => {
+            queue.close();
+            queue.recv_many(batch, BATCH).await
+        }
+    }
+}
+
+async fn write_begins(pool: Pool, mut queue: mpsc::Receiver<Begin>, closing: CancellationToken) {
     let mut batch = Vec::with_capacity(BATCH);
-    while queue.recv_many(&mut batch, BATCH).await > 0 {
+    while next(&mut queue, &mut batch, &closing).await > 0 {
         // A caller that has given up needs no row.
         batch.retain(|begin: &Begin| !begin.reply.is_closed());
         let inserted = insert(&pool, &batch).await;
@@ -141,11 +157,11 @@ async fn insert(pool: &Pool, batch: &[Begin]) -> Result<Vec<Uuid>, DbError> {
     calls_write::begin(&mut connection, &calls, &catalog).await
 }
 
-async fn write_ends(pool: Pool, mut queue: mpsc::Receiver<Entry>) {
+async fn write_ends(pool: Pool, mut queue: mpsc::Receiver<Entry>, closing: CancellationToken) {
     let mut batch = Vec::with_capacity(BATCH);
-    while queue.recv_many(&mut batch, BATCH).await > 0 {
+    while next(&mut queue, &mut batch, &closing).await > 0 {
         let due = Instant::now() + FLUSH;
-        while batch.len() < BATCH {
+        while batch.len() < BATCH && !closing.is_cancelled() {
             let room = BATCH - batch.len();
             match timeout_at(due, queue.recv_many(&mut batch, room)).await {
                 Ok(0) | Err(_) => break,
@@ -153,13 +169,13 @@ async fn write_ends(pool: Pool, mut queue: mpsc::Receiver<Entry>) {
             }
         }
         metrics::gauge!("gatehouse_audit_queue").set(u32::try_from(queue.len()).unwrap_or(u32::MAX));
-        write_batch(&pool, &batch, &queue).await;
+        write_batch(&pool, &batch, &closing).await;
         batch.clear();
     }
 }
 
 /// Writes a batch; tries again until the database takes it. Gives up only when the process ends.
-async fn write_batch(pool: &Pool, batch: &[Entry], queue: &mpsc::Receiver<Entry>) {
+async fn write_batch(pool: &Pool, batch: &[Entry], closing: &CancellationToken) {
     let mut failures = 0;
     let mut give_up = None;
     loop {
@@ -172,7 +188,7 @@ async fn write_batch(pool: &Pool, batch: &[Entry], queue: &mpsc::Receiver<Entry>
         }
         failures += 1;
         tracing::error!(error.message = %error, rows = batch.len(), "the audit cannot be written; trying again");
-        if queue.is_closed() {
+        if closing.is_cancelled() {
             let until = *give_up.get_or_insert_with(|| Instant::now() + DRAIN);
             if Instant::now() >= until {
                 tracing::error!(

@@ -38,7 +38,7 @@ pub async fn ended_since(
 }
 
 /// Forgets those that would have expired by now.
-pub async fn forget_expired(connection: &mut PgConnection, now: OffsetDateTime) -> Result<u64, sqlx::Error> {
-    let done = sqlx::query!("DELETE FROM ended_edge_sessions WHERE expires_at <= $1", now).execute(connection).await?;
+pub async fn forget_expired(connection: &mut PgConnection) -> Result<u64, sqlx::Error> {
+    let done = sqlx::query!("DELETE FROM ended_edge_sessions WHERE expires_at <= now()").execute(connection).await?;
     Ok(done.rows_affected())
 }

@@ -1,0 +1,9 @@
+//! The gateway as a process of its own.
+
+use std::process::ExitCode;
+
+use gatehouse_gateway::{Config, NAME, OPS_OFFSET, serve};
+
+fn main() -> ExitCode {
+    gatehouse_platform::process::run(NAME, None, OPS_OFFSET, Config::load, serve)
+}
