@@ -84,6 +84,7 @@ fn an_event_beyond_the_bound_is_refused_before_it_is_whole() {
     assert!(refused(&[b"data: 01234567890\n\n"]));
     assert!(refused(&[b"data: 1\ndata: 2\ndata: 3\n"]));
     assert!(refused(&[b"id: 0123456\nretry: 123\n"]));
+    assert!(!refused(&[b":01234567\n:01234567\n:01234567\ndata: 1\n\n"]), "comments are no part of an event");
     assert!(!refused(&[b"data: 1\n\ndata: 2\n\ndata: 3\n\n:comment\n\n"]));
 }
 

@@ -198,6 +198,10 @@ async fn taking_a_request_back_ends_it_at_once_and_the_server_is_told() {
     assert!(matches!(outcome, Err(RequestError::Cancelled)), "{outcome:?}");
     let told = server.wait_for("notifications/cancelled", 1).await.unwrap();
     assert_eq!(told[0].json()["params"]["requestId"], server.requests_of("tools/call")[0].id());
+
+    let again = call_with(&connection, taken_back).await;
+    assert!(matches!(again, Err(RequestError::Cancelled)), "{again:?}");
+    assert_eq!(server.requests_of("tools/call").len(), 1, "what is taken back before it is sent is not sent");
 }
 
 #[tokio::test]
