@@ -43,7 +43,7 @@ pub struct List {
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
     /// A page could not be had.
-    #[error("{0}")]
+    #[error(transparent)]
     Request(#[from] RequestError),
     /// The list is larger than allowed, or never ends.
     #[error("the list has more than {most} {what}")]

@@ -97,7 +97,9 @@ impl Decoder {
     /// The next event that is complete. `None` asks for another chunk. After an error the stream cannot be read on.
     pub fn next_event(&mut self) -> Result<Option<Event>, EventTooLarge> {
         while let Some(line) = self.next_line()? {
-            if !line.is_empty() {
+            if line.starts_with(b":") {
+                // Comments keep a stream alive for hours; they are no part of an event.
+            } else if !line.is_empty() {
                 self.event.size += line.len();
                 if self.event.size > self.most {
                     return Err(EventTooLarge { most: self.most });
@@ -165,7 +167,7 @@ impl Building {
                 let digits = std::str::from_utf8(&value).unwrap_or_default();
                 self.event.retry = digits.parse().ok().map(Duration::from_millis);
             }
-            // A comment, or a field that the standard says to ignore.
+            // A field that the standard says to ignore.
             _ => {}
         }
     }

@@ -1,8 +1,9 @@
-//! What tests share: databases, fake servers, a breakable proxy
+//! What tests share: databases, fake servers, a way to wait.
 //!
 //! Everything here ends with the test that made it, also when the test panics.
 
 pub mod database;
+pub mod mcp_server;
 pub mod wait;
 
 pub use database::Database;

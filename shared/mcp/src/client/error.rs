@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// The request never left: nothing was carried out.
-    #[error("{0}")]
-    NotSent(#[source] gatehouse_outbound::Error),
+    #[error(transparent)]
+    NotSent(gatehouse_outbound::Error),
     /// The server does not know the MCP session (any more): nothing was carried out. Open a new connection.
     #[error("the server does not know the session any more")]
     SessionGone,
@@ -93,7 +93,7 @@ pub enum OpenError {
         version: String,
     },
     /// `initialize`, or the notification that follows it, failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Request(#[from] RequestError),
     /// A header or the session id cannot be sent over HTTP.
     #[error("{0}")]

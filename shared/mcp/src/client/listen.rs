@@ -86,6 +86,10 @@ impl Shared {
         let params = params.map_or_else(Bytes::new, |params| Bytes::copy_from_slice(params.get().as_bytes()));
         let request = ServerRequest { method: method.to_owned(), params, origin, cancelled: cancelled.clone() };
         let taken = if method == "ping" { None } else { self.inbound.request(request) };
+        if taken.is_some() {
+            // Before anything else is read: the next message may take the request back.
+            locked(&self.open_server_requests).insert(id.clone(), cancelled.clone());
+        }
         let at_once = match method {
             "ping" => encode::result(&id, Piece::Json("{}")),
             _ => encode::error(Some(&id), message::METHOD_NOT_FOUND, "this client does not offer the method", None),
@@ -96,7 +100,6 @@ impl Shared {
             let body = match taken {
                 None => at_once,
                 Some(reply) => {
-                    locked(&shared.open_server_requests).insert(id.clone(), cancelled.clone());
                     let reply = cancelled.run_until_cancelled(reply).await;
                     locked(&shared.open_server_requests).remove(&id);
                     match reply {

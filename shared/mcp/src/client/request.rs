@@ -57,6 +57,9 @@ impl Shared {
         params: &Params<'_>,
         options: &RequestOptions<'_>,
     ) -> Result<Answer, RequestError> {
+        if options.cancel.is_some_and(CancellationToken::is_cancelled) {
+            return Err(RequestError::Cancelled);
+        }
         let wait = Wait::new(self, options);
         let body = encode::request(wait.id, method, params, options.on_progress.is_some().then_some(wait.id));
         wait.run(body).await

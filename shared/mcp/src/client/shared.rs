@@ -11,7 +11,7 @@ use std::{
 use gatehouse_outbound::{HttpClient, Target};
 use http::{
     HeaderMap, HeaderName, HeaderValue,
-    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, USER_AGENT},
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT},
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -57,8 +57,10 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
-    fn new(given: HeaderMap, session: Option<(Option<HeaderValue>, HeaderValue)>) -> Self {
+    fn new(target: &Target, given: HeaderMap, session: Option<(Option<HeaderValue>, HeaderValue)>) -> Self {
         let mut common = given.clone();
+        // Set here, the client only overwrites it: no request has to make room for it.
+        common.insert(HOST, target.host_header().clone());
         // Nothing is unpacked here, so that no small body can become a large one.
         common.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         common.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("gatehouse/", env!("CARGO_PKG_VERSION"))));
@@ -82,6 +84,7 @@ impl Shared {
     /// Without a session: only `initialize` may be sent.
     pub(crate) fn new(http: HttpClient, endpoint: Endpoint, options: Options, inbound: Arc<dyn Inbound>) -> Self {
         let most = options.most_server_requests;
+        let headers = RwLock::new(Arc::new(Headers::new(&endpoint.target, endpoint.headers, None)));
         Self {
             http,
             target: endpoint.target,
@@ -90,7 +93,7 @@ impl Shared {
             stop: CancellationToken::new(),
             server_requests: Arc::new(Semaphore::new(most)),
             open_server_requests: Mutex::default(),
-            headers: RwLock::new(Arc::new(Headers::new(endpoint.headers, None))),
+            headers,
             next_id: AtomicU64::new((options.id_base & ((1 << 52) - 1)).max(1)),
             unknown_answers: AtomicU64::new(0),
             session_gone: AtomicBool::new(false),
@@ -104,12 +107,12 @@ impl Shared {
             id.set_sensitive(true);
             id
         });
-        self.rebuild_headers(|old| Headers::new(old.given.clone(), Some((id, version))));
+        self.rebuild_headers(|old| Headers::new(&self.target, old.given.clone(), Some((id, version))));
     }
 
     /// Replaces the caller's headers, for instance when a token was renewed.
     pub(crate) fn set_given_headers(&self, given: HeaderMap) {
-        self.rebuild_headers(|old| Headers::new(given, old.session.clone()));
+        self.rebuild_headers(|old| Headers::new(&self.target, given, old.session.clone()));
     }
 
     fn rebuild_headers(&self, build: impl FnOnce(&Headers) -> Headers) {
