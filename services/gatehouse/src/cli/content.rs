@@ -1,4 +1,4 @@
-//! Content blocks of a result (MCP 2025-11-25, schema ContentBlock), read for people and saved.
+//! Content blocks of a result (MCP 2025-11-25, schema `ContentBlock`), read for people and saved.
 
 use std::{
     fs::OpenOptions,

@@ -21,8 +21,8 @@ static DESCRIPTORS: LazyLock<Option<DescriptorPool>> =
 
 /// A message in the JSON of proto3, by its name in `gatehouse.gateway.v1`.
 ///
-/// Fields with default values are there too, so that a script finds the same keys always; messages and `optional` fields
-/// that are not set are left out. 64-bit numbers are text, as the specification of that JSON has it.
+/// Fields with default values are there too, so that a script finds the same keys always; messages and `optional`
+/// fields that are not set are left out. 64-bit numbers are text, as the specification of that JSON has it.
 pub(crate) fn json(name: &str, message: &impl Message) -> Result<Value, Failure> {
     let defect = |what: &str| Failure::new(Code::Internal, format!("{name} cannot be shown as JSON: {what}"));
     let pool = DESCRIPTORS.as_ref().ok_or_else(|| defect("the descriptors are damaged"))?;
@@ -37,7 +37,7 @@ pub(crate) fn json(name: &str, message: &impl Message) -> Result<Value, Failure>
     Ok(value)
 }
 
-/// Takes out what is not set: the JSON of proto3 has `null` only for `google.protobuf.Value`, which no message here uses.
+/// Takes out what is not set: only `google.protobuf.Value`, which no message here uses, has a `null` that counts.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -153,9 +153,41 @@ mod tests {
             result_bytes: 12,
             ..pb::Call::default()
         };
-        insta::assert_snapshot!(format!("{:#}", json("Call", &call).unwrap()), @"");
-        insta::let report = json("TestServerResponse", &pb::TestServerResponse::default()).unwrap();
-        insta::assert_snapshot!(format!("{report:#}"), @"");
+        insta::assert_snapshot!(format!("{:#}", json("Call", &call).unwrap()), @r#"
+        {
+          "id": "c",
+          "sessionId": "",
+          "actor": "",
+          "runId": "",
+          "server": "",
+          "tool": "",
+          "outcome": "CALL_OUTCOME_TOOL_ERROR",
+          "readOnly": false,
+          "startedAt": "2026-11-30T00:53:20.005Z",
+          "duration": "1.500s",
+          "retries": 0,
+          "argumentsBytes": "0",
+          "resultBytes": "12",
+          "error": "",
+          "traceId": "",
+          "argumentsJson": "",
+          "argumentsSha256": "",
+          "structuredResultJson": "",
+          "hints": {}
+        }
+        "#);
+        let report = json("TestServerResponse", &pb::TestServerResponse::default()).unwrap();
+        insta::assert_snapshot!(format!("{report:#}"), @r#"
+        {
+          "ok": false,
+          "steps": [],
+          "protocolVersion": "",
+          "serverName": "",
+          "serverVersion": "",
+          "capabilitiesJson": "",
+          "tls": ""
+        }
+        "#);
     }
 
     #[test]

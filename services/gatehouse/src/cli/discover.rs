@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::{
@@ -217,7 +217,7 @@ mod tests {
         r#"{"mcp":"http://127.0.0.1:1/mcp","grpc":"http://127.0.0.1:2","ops":"http://127.0.0.1:3","pid":4}"#;
 
     fn key(target: &Target) -> Option<&str> {
-        target.key.as_ref().map(|key| key.expose_secret())
+        target.key.as_ref().map(ExposeSecret::expose_secret)
     }
 
     #[test]

@@ -162,7 +162,23 @@ mod tests {
           url: takes http or https
         next: see `gatehouse help`
         ");
-        insta::assert_snapshot!(format!("{:#}", failure.json()), @"");
+        insta::assert_snapshot!(format!("{:#}", failure.json()), @r#"
+        {
+          "error": {
+            "code": "INVALID_ARGUMENT",
+            "message": "the server\u001b[2J is wrong",
+            "fields": [
+              {
+                "field": "url",
+                "description": "takes http or https"
+              }
+            ],
+            "next": [
+              "see `gatehouse help`"
+            ]
+          }
+        }
+        "#);
         assert_eq!(failure.exit(), FAILED);
     }
 }

@@ -14,13 +14,21 @@ pub(crate) struct Globals {
     /// gRPC endpoint of the gateway, such as `http://127.0.0.1:7301`; else that of the data folder
     #[arg(long, global = true, env = "GATEHOUSE_ENDPOINT", value_name = "URL", hide_env_values = true)]
     pub(crate) endpoint: Option<String>,
-    /// API key; other users of this machine can see a key given here: prefer the variable GATEHOUSE_API_KEY or --key-file
-    #[arg(long, global = true, env = "GATEHOUSE_API_KEY", value_name = "KEY", hide_env_values = true)]
+    /// API key; other users of this machine can see one given here: prefer `GATEHOUSE_API_KEY` or --key-file
+    // Its own id: a global argument shares the namespace of every subcommand's arguments.
+    #[arg(
+        id = "api_key",
+        long = "key",
+        global = true,
+        env = "GATEHOUSE_API_KEY",
+        value_name = "KEY",
+        hide_env_values = true
+    )]
     pub(crate) key: Option<SecretString>,
     /// File that holds the API key
-    #[arg(long, global = true, env = "GATEHOUSE_API_KEY_FILE", value_name = "FILE", conflicts_with = "key")]
+    #[arg(long, global = true, env = "GATEHOUSE_API_KEY_FILE", value_name = "FILE", conflicts_with = "api_key")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Data folder of `gatehouse up`; else ./.gatehouse, else $XDG_DATA_HOME/gatehouse
+    /// Data folder of `gatehouse up`; else ./.gatehouse, else `$XDG_DATA_HOME/gatehouse`
     #[arg(long, global = true, env = "GATEHOUSE_DATA", value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
     /// PEM file with the certificate authority of an https endpoint; else those of the system
@@ -32,7 +40,7 @@ pub(crate) struct Globals {
     /// Print one JSON document instead of text; errors too, to standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// The whole command line, for completions; set by `main`. Without it only the administrator's commands are completed.
+    /// The whole command line, for completions; set by `main`. Without it only the administrator's part is completed.
     #[arg(skip)]
     pub(crate) root: Option<fn() -> clap::Command>,
 }

@@ -1,7 +1,7 @@
 //! The administrator's command: everything that is done over gRPC, so that another program could do the same.
 //!
-//! The path of one command: [`Command`] is what was asked → [`discover`] finds server and key → [`grpc`] connects → a file
-//! per noun asks the gateway and builds an [`output::Answer`] in both forms → [`output`] prints one of them.
+//! The path of one command: [`Command`] is what was asked → [`discover`] finds server and key → [`grpc`] connects → a
+//! file per noun asks the gateway and builds an [`output::Answer`] in both forms → [`output`] prints one of them.
 //! It never reads the database, and never prints a secret that it was not asked to make.
 
 mod audit;
@@ -101,13 +101,13 @@ pub(crate) async fn run(command: Command, globals: Globals) -> ExitCode {
 async fn interrupted() {
     // Without a handler Ctrl-C ends the process by itself.
     if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
 async fn dispatch(command: Command, globals: &Globals, out: &Out) -> Result<u8, Failure> {
     if let Command::Completions(completions) = &command {
-        out.raw(&completions.script(globals.root)?)?;
+        output::raw(&completions.script(globals.root)?)?;
         return Ok(failure::OK);
     }
     if let Command::Call(call) = &command {

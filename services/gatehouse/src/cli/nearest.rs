@@ -5,7 +5,7 @@ use gatehouse_proto::gateway::v1 as pb;
 use super::{
     Context,
     failure::{Code, Failure},
-    safe,
+    safe, server,
 };
 
 /// What a name names.
@@ -25,7 +25,7 @@ pub(crate) enum Noun<'a> {
     Key,
 }
 
-/// Longest list that is searched for a near name.
+/// Longest list that is searched for a near name; of servers all are.
 const PAGE: i32 = 500;
 /// Most names that are suggested.
 const MAX_SUGGESTIONS: usize = 3;
@@ -42,7 +42,7 @@ pub(crate) async fn named<T>(
     }
 }
 
-/// Adds to a NOT_FOUND which of the `used` names does not exist, what comes near to it and how to list what there is.
+/// Adds to a `NOT_FOUND` which of the `used` names does not exist, what comes near to it, and how to list them all.
 async fn suggest(context: &Context, mut failure: Failure, used: &[(Noun<'_>, &str)]) -> Failure {
     if failure.code != Code::NotFound {
         return failure;
@@ -79,11 +79,7 @@ async fn names(context: &Context, noun: Noun<'_>) -> Result<Vec<String>, Failure
     let client = &context.client;
     let page_token = String::new();
     Ok(match noun {
-        Noun::Server => {
-            let request = pb::ListServersRequest { page_size: PAGE, page_token };
-            let servers = client.answer(client.servers().list_servers(request)).await?.servers;
-            servers.into_iter().flat_map(|server| [server.name, server.id]).collect()
-        }
+        Noun::Server => server::all(context).await?.into_iter().flat_map(|server| [server.name, server.id]).collect(),
         Noun::Tool(server) => {
             let request = pb::ListToolsRequest { server: server.to_owned(), page_size: PAGE, page_token };
             let tools = client.answer(client.tools().list_tools(request)).await?.tools;

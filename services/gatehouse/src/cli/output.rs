@@ -70,19 +70,8 @@ impl Out {
     /// Prints the answer and returns the exit code. A reader that has gone away (`| head`) is no failure.
     pub(crate) fn answer(&self, answer: &Answer) -> Result<u8, Failure> {
         let text = if self.json { format!("{}\n", safe::json(&answer.document)) } else { answer.text.clone() };
-        self.raw(&text)?;
+        raw(&text)?;
         Ok(answer.exit)
-    }
-
-    /// Prints text that is ours as it is.
-    pub(crate) fn raw(&self, text: &str) -> Result<(), Failure> {
-        let mut stdout = io::stdout().lock();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Failure::file("write to", "standard output".as_ref(), &error))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Prints a failure to standard error.
@@ -130,6 +119,17 @@ impl Out {
             stdin.read_line(&mut line).map(|_| line)
         });
         Ok(matches!(line.await?.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+}
+
+/// Prints text that is ours as it is.
+pub(crate) fn raw(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::file("write to", "standard output".as_ref(), &error))
+        }
+        _ => Ok(()),
     }
 }
 

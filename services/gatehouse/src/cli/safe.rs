@@ -1,8 +1,8 @@
 //! Pure: text from servers, made harmless for a terminal.
 //!
 //! A server chooses its names, descriptions and results. Control characters in them could move the cursor, change the
-//! title, or hide a line; characters that change the direction of writing could make a name read as another one. They are
-//! shown as escapes and never sent to the terminal as they are.
+//! title, or hide a line; characters that change the direction of writing could make a name read as another one. They
+//! are shown as escapes and never sent to the terminal as they are.
 
 use std::fmt::Write as _;
 

@@ -17,29 +17,46 @@ use super::{
     server_import, server_view,
 };
 
+const ADD_HELP: &str = "Examples:
+  gatehouse server add orders https://orders.example/mcp --header-env Authorization=ORDERS_AUTH
+  gatehouse server add docs http://127.0.0.1:4100/mcp --header-file Authorization=docs.secret
+
+The value of Authorization has its scheme too: `Bearer …`.";
+
+const UPDATE_HELP: &str = "Examples:
+  gatehouse server update orders --url https://orders.example/v2/mcp
+  gatehouse server update orders --header-env Authorization=ORDERS_AUTH --remove-header X-Old";
+
+const TEST_HELP: &str = "Examples:
+  gatehouse server test orders
+  gatehouse server test --url https://new.example/mcp
+
+The exit code is 1 when a step failed.";
+
+const IMPORT_HELP: &str = "Reads .mcp.json and ~/.claude.json (Claude Code), claude_desktop_config.json, mcp.json of
+Cursor and VS Code, and config.toml of Codex. Variables in them are filled in from the environment.
+
+Examples:
+  gatehouse server import .mcp.json --dry-run
+  gatehouse server import ~/.codex/config.toml --prefix codex-
+
+The exit code is 3 when an entry was left out and the rest is imported.";
+
 /// Subcommands of `server`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Register a server, then test it
-    #[command(
-        after_help = "Examples:\n  gatehouse server add orders https://orders.example/mcp --header-env Authorization=ORDERS_AUTH\n  \
-                            gatehouse server add docs http://127.0.0.1:4100/mcp --header-file Authorization=docs.secret\n\n\
-                            The value of Authorization has its scheme too: `Bearer …`."
-    )]
+    #[command(after_help = ADD_HELP)]
     Add(Add),
     /// Change a server
-    #[command(after_help = "Examples:\n  gatehouse server update orders --url https://orders.example/v2/mcp\n  \
-                            gatehouse server update orders --header-env Authorization=ORDERS_AUTH --remove-header X-Old")]
+    #[command(after_help = UPDATE_HELP)]
     Update(Update),
     /// List the servers
     List,
     /// Show one server
     Show(One),
     /// Connect to a server and report each step
-    #[command(
-        after_help = "Examples:\n  gatehouse server test orders\n  gatehouse server test --url https://new.example/mcp\n\n\
-                            The exit code is 1 when a step failed."
-    )]
+    #[command(after_help = TEST_HELP)]
     Test(Test),
     /// Read a server's list of tools now
     Refresh(One),
@@ -50,12 +67,7 @@ pub(crate) enum Command {
     /// Remove a server, its tools and its place in profiles; asks first
     Remove(Remove),
     /// Register the servers of the files that you have already
-    #[command(
-        after_help = "Reads .mcp.json and ~/.claude.json (Claude Code), claude_desktop_config.json, Cursor's and VS Code's\n\
-                            mcp.json, and config.toml of Codex. Variables in them are filled in from the environment.\n\n\
-                            Examples:\n  gatehouse server import .mcp.json --dry-run\n  gatehouse server import ~/.codex/config.toml --prefix codex-\n\n\
-                            The exit code is 3 when an entry was left out and the rest is imported."
-    )]
+    #[command(after_help = IMPORT_HELP)]
     Import(Import),
 }
 

@@ -1,6 +1,6 @@
 //! `gatehouse server add`, `update`, `enable` and `disable`.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use clap::Args;
 use gatehouse_proto::gateway::v1 as pb;
@@ -110,7 +110,8 @@ async fn test(name: &str, context: &Context, text: &mut String, document: &mut V
             text.push_str(&server_view::report(&report, &context.out));
             if !report.ok {
                 text.push_str("It is registered, but it does not work yet. Mend what the last step says, then run\n");
-                text.push_str(&format!("  gatehouse server test {}\n", safe::line(name)));
+                // Writing to a String does not fail.
+                let _ = writeln!(text, "  gatehouse server test {}", safe::line(name));
             }
             document["test"] = convert::json("TestServerResponse", &report)?;
         }

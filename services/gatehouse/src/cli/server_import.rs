@@ -1,6 +1,6 @@
 //! `gatehouse server import`: registers the servers of files that people have.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Write as _};
 
 use gatehouse_proto::gateway::v1 as pb;
 use secrecy::ExposeSecret as _;
@@ -99,7 +99,6 @@ async fn one(
         }
     };
     line.url = shown_url(found.url.expose_secret());
-    line.notes.extend(Some(named.change).filter(|change| !change.is_empty()));
     line.notes.extend(found.notes.iter().cloned());
     let present = existing.iter().find(|name| import::same(name, &line.name));
     let done = match present {
@@ -114,6 +113,7 @@ async fn one(
         }
         None => {
             line.did = Did::Added;
+            line.notes.extend(Some(named.change).filter(|change| !change.is_empty()));
             if import.dry_run { Ok(()) } else { add(&line.name, found, context).await }
         }
     };
@@ -173,15 +173,19 @@ fn report(lines: &[Line], dry_run: bool, context: &Context) -> Answer {
         let did = Cell::new(line.did.word(), line.did.style());
         table.row([did, line.name.as_str().into(), line.url.as_str().into(), line.source.as_str().into()]);
         for note in &line.notes {
-            notes.push_str(&format!("  {}: {}\n", safe::line(&line.name), safe::line(note)));
+            // Writing to a String does not fail.
+            let _ = writeln!(notes, "  {}: {}", safe::line(&line.name), safe::line(note));
         }
     }
     let of = |did: Did| lines.iter().filter(|line| line.did == did).count();
     let counts = [Did::Added, Did::Updated, Did::Skipped, Did::Failed].map(|did| format!("{} {}", of(did), did.word()));
     let mut text = if lines.is_empty() { "No server is in there.\n".to_owned() } else { table.render(out.colour) };
     text.push_str(&notes);
-    text.push_str(&format!("{}{}.\n", if dry_run { "Nothing was done. It would be: " } else { "" }, counts.join(", ")));
-    let entry = |line: &Line| json!({ "result": line.did.word(), "name": line.name, "url": line.url, "source": line.source, "notes": line.notes });
+    let _ = writeln!(text, "{}{}.", if dry_run { "Nothing was done. It would be: " } else { "" }, counts.join(", "));
+    let entry = |line: &Line| {
+        let (result, Line { name, url, source, notes, .. }) = (line.did.word(), line);
+        json!({ "result": result, "name": name, "url": url, "source": source, "notes": notes })
+    };
     let document = json!({ "dryRun": dry_run, "entries": lines.iter().map(entry).collect::<Vec<Value>>() });
     let exit = match (of(Did::Failed), of(Did::Skipped)) {
         (0, 0) => OK,

@@ -14,12 +14,15 @@ use super::{
     snippet::{self, Engine},
 };
 
+const CREATE_HELP: &str = "Examples:
+  gatehouse session create --profile shop --engine claude-code
+  gatehouse session create --profile shop --engine codex --mode read-only --external-id chat-17";
+
 /// Subcommands of `session`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make a session; prints its token, once, and the engine's configuration
-    #[command(after_help = "Examples:\n  gatehouse session create --profile shop --engine claude-code\n  \
-                            gatehouse session create --profile shop --engine codex --mode read-only --external-id chat-17")]
+    #[command(after_help = CREATE_HELP)]
     Create(Create),
     /// Print the engine's configuration again, with a placeholder for the token
     Config(Config),
@@ -123,7 +126,6 @@ pub(crate) struct List {
 
 /// Arguments of `session update`.
 #[derive(Debug, Args)]
-#[group(id = "changes", required = true, multiple = true, args = ["profile", "mode", "locale", "engine"])]
 pub(crate) struct Update {
     /// Id or external id of the session
     session: String,
@@ -246,6 +248,11 @@ async fn update(update: Update, context: &Context) -> Result<Answer, Failure> {
         locale: update.locale,
         engine: update.engine.map(|engine| convert::engine_kind(engine).into()),
     };
+    if request == (pb::UpdateSessionRequest { session: update.session.clone(), ..pb::UpdateSessionRequest::default() })
+    {
+        let next = "give --profile, --mode, --locale or --engine";
+        return Err(Failure::usage("there is nothing to change").next(next));
+    }
     let mut used = vec![(Noun::Session, update.session.as_str())];
     used.extend(update.profile.as_deref().map(|profile| (Noun::Profile, profile)));
     let mut sessions = context.client.sessions();

@@ -1,5 +1,7 @@
 //! Pure: sessions and engine configurations for people.
 
+use std::fmt::Write as _;
+
 use gatehouse_proto::gateway::v1 as pb;
 use serde_json::{Value, json};
 
@@ -62,7 +64,8 @@ pub(crate) fn config(steps: &[Step], out: &Out) -> String {
     let mut text = String::new();
     for step in steps {
         let title = Cell::new(&format!("# {}:", step.title), Style::Bold);
-        text.push_str(&format!("{}\n{}\n\n", title.paint(out.colour), safe::block(&step.text)));
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{}\n{}\n", title.paint(out.colour), safe::block(&step.text));
     }
     text.truncate(text.trim_end().len());
     text.push('\n');

@@ -1,8 +1,8 @@
 //! Pure: what to put into an engine's configuration so that it finds its session.
 //!
 //! The settings are those that engines need to wait for people and for long calls: a time limit per call of 25 hours
-//! (Codex ends a call after 300 s otherwise, Claude Code one without response headers after 60 s), and no second approval in
-//! the engine, since Gatehouse decides.
+//! (Codex ends a call after 300 s otherwise, Claude Code one without response headers after 60 s), and no second
+//! approval in the engine, since Gatehouse decides.
 
 use clap::ValueEnum;
 use serde_json::json;
@@ -19,7 +19,7 @@ const TOKEN_VARIABLE: &str = "GATEHOUSE_TOKEN";
 pub(crate) enum Engine {
     /// Claude Code and the Claude Agent SDK.
     ClaudeCode,
-    /// OpenAI Codex.
+    /// Codex.
     Codex,
     /// Any other MCP client.
     Other,
@@ -128,7 +128,7 @@ mod tests {
 
     fn text(engine: Engine, token: Option<&str>) -> String {
         let steps = steps(engine, URL, token).into_iter();
-        steps.map(|step| format!("# {}\n{}\n", step.title, step.text)).collect()
+        steps.map(|step| format!("# {}\n{}", step.title, step.text)).collect::<Vec<_>>().join("\n")
     }
 
     #[test]

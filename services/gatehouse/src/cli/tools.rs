@@ -1,5 +1,7 @@
 //! `gatehouse tools`: what servers offer, and what an admin says of it.
 
+use std::fmt::Write as _;
+
 use clap::{Args, Subcommand, ValueEnum};
 use gatehouse_proto::gateway::v1 as pb;
 use serde_json::Value;
@@ -45,7 +47,6 @@ pub(crate) struct List {
 
 /// Arguments of `tools set`.
 #[derive(Debug, Args)]
-#[group(id = "hints", required = true, multiple = true, args = ["read_only", "destructive", "idempotent"])]
 pub(crate) struct Set {
     /// Name or id of the server
     server: String,
@@ -193,7 +194,8 @@ async fn offered(session: &str, server: Option<&str>, schema: bool, context: &Co
     }
     for unavailable in &response.unavailable {
         let line = format!("{} offers nothing now: {}", unavailable.server, unavailable.message);
-        text.push_str(&format!("{}\n", safe::line(&line)));
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{}", safe::line(&line));
     }
     Ok(Answer::new(text, &convert::json("ListOfferedToolsResponse", &response)?))
 }
@@ -205,6 +207,10 @@ fn description(definition: &str) -> String {
 
 async fn set(set: Set, context: &Context) -> Result<Answer, Failure> {
     let hints = [("read_only", set.read_only), ("destructive", set.destructive), ("idempotent", set.idempotent)];
+    if hints.iter().all(|(_, hint)| hint.is_none()) {
+        let next = "give --read-only, --destructive or --idempotent";
+        return Err(Failure::usage("there is nothing to change").next(next));
+    }
     let cleared = hints.iter().filter(|(_, hint)| *hint == Some(Hint::Unset));
     let request = pb::UpdateToolRequest {
         server: set.server.clone(),

@@ -26,10 +26,12 @@ use super::{
 
 /// Longest wait for the connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a silent connection is asked whether it still lives, and how long for an answer: a call may take hours.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// Longest wait for an answer, where none was given.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest wait for what makes the gateway ask a server: its own bound is 120 s for connecting and as much for lists.
-const SLOW_TIMEOUT: Duration = Duration::from_secs(300);
+const SLOW_TIMEOUT: Duration = Duration::from_mins(5);
 /// Largest answer taken: the largest result that the settings allow, with room.
 const MAX_ANSWER_BYTES: usize = 320 << 20;
 
@@ -158,6 +160,7 @@ fn endpoint(target: &Target, globals: &Globals) -> Result<Endpoint, Failure> {
     let wrong = |_| Failure::usage("--endpoint takes the URL of the gateway's gRPC, such as `http://127.0.0.1:7301`");
     let endpoint = Endpoint::from_shared(target.endpoint.clone()).map_err(wrong)?;
     let endpoint = endpoint.connect_timeout(CONNECT_TIMEOUT).user_agent("gatehouse-cli").map_err(wrong)?;
+    let endpoint = endpoint.http2_keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(KEEP_ALIVE);
     if !target.endpoint.starts_with("https://") {
         return match &globals.ca {
             Some(_) => Err(Failure::usage("--ca is for https endpoints, and this one is http")),

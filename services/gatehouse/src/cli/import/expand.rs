@@ -18,9 +18,7 @@ impl Missing {
                 format!("needs the environment variable {name}, which is not set; set it and import again")
             }
             Self::Input(name) => {
-                format!(
-                    "needs the input `{name}`, which the editor asks for; put the value into the file or use `server add`"
-                )
+                format!("needs the input `{name}`, which the editor asks for; use `server add`")
             }
         }
     }
@@ -39,13 +37,12 @@ pub(super) fn expand(text: &str, environment: Environment<'_>) -> Result<String,
             rest = after;
             continue;
         };
-        match value(inner, environment)? {
-            Some(value) => out.push_str(&value),
-            None => {
-                out.push_str("${");
-                out.push_str(inner);
-                out.push('}');
-            }
+        if let Some(value) = value(inner, environment)? {
+            out.push_str(&value);
+        } else {
+            out.push_str("${");
+            out.push_str(inner);
+            out.push('}');
         }
         rest = behind;
     }

@@ -44,10 +44,9 @@ fn found(server: &Map<String, Value>, environment: Environment<'_>) -> Result<Fo
     let kind = text("type").or_else(|| text("transport")).unwrap_or_default().to_ascii_lowercase();
     match kind.as_str() {
         "sse" => return Err(SSE.to_owned()),
-        "http" | "streamable-http" | "streamablehttp" | "streamable_http" => {}
         "" | "stdio" if url.is_none() => return Err(stdio(&words(server))),
         "stdio" => return Err(stdio(&words(server))),
-        "" => {}
+        "" | "http" | "streamable-http" | "streamablehttp" | "streamable_http" => {}
         "ws" | "websocket" => return Err("WebSocket servers are not supported".to_owned()),
         _ => return Err("its type is not one that this version knows".to_owned()),
     }

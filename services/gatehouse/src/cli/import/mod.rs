@@ -1,8 +1,8 @@
 //! Pure: reading the MCP server lists that people have already.
 //!
 //! `.mcp.json` and `~/.claude.json` of Claude Code, Claude Desktop, Cursor and VS Code (JSON, also with comments), and
-//! `config.toml` of Codex. What comes out is a list of [`Entry`]: servers to register, and those that this version cannot
-//! take, each with the reason. Nothing here prints; values of headers cannot be printed.
+//! `config.toml` of Codex. What comes out is a list of [`Entry`]: servers to register, and those that this version
+//! cannot take, each with the reason. Nothing here prints; values of headers cannot be printed.
 
 mod codex;
 mod expand;
@@ -76,8 +76,8 @@ pub(crate) fn shown_url(url: &str) -> String {
     if hidden { format!("{url} (rest hidden)") } else { url.to_string() }
 }
 
-const BOUNDS_CONNECT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(120));
-const BOUNDS_REQUEST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(86_400));
+const BOUNDS_CONNECT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(2));
+const BOUNDS_REQUEST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_hours(24));
 
 /// A number of seconds as a time within what the gateway takes. Not a sensible number: none.
 fn seconds(value: f64, (min, max): (Duration, Duration)) -> Option<Duration> {

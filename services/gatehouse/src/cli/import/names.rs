@@ -75,21 +75,34 @@ mod tests {
 
     #[test]
     fn a_name_is_made_valid_and_a_collision_is_numbered_and_said() {
-        let long = "a-very-long-name-that-does-not-fit-at-all";
-        let named = names(&["orders", "My Server!", "my_server", "My__Server", "订单", long, &format!("{long}x")], "");
-        let lines: Vec<String> = named.iter().map(|named| format!("{}: {}.", named.name, named.change)).collect();
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        let long = "a-name-that-does-not-fit-into-it-all";
+        let named = names(&["orders", "My Server!", "my_server", "订单", long, &format!("{long}x")], "");
+        let lines: Vec<String> =
+            named.iter().map(|named| format!("{} {}", named.name, !named.change.is_empty())).collect();
+        insta::assert_snapshot!(lines.join("\n"), @"
+        orders false
+        my-server true
+        my_server-2 true
+        server true
+        a-name-that-does-not-fit-into-it true
+        a-name-that-does-not-fit-into-2 true
+        ");
+        assert!(named[1].change.contains("registered as `my-server`") && named[2].change.contains("already used"));
     }
 
     proptest! {
         #[test]
-        fn every_name_is_valid_and_no_two_are_one(of in prop::collection::vec(any::<String>(), 0..8), prefix in "[a-z_]{0,40}") {
+        fn every_name_is_valid_and_no_two_are_one(
+            of in prop::collection::vec(any::<String>(), 0..8),
+            prefix in "[a-z_]{0,40}",
+        ) {
             let of: Vec<&str> = of.iter().map(String::as_str).collect();
             let named = names(&of, &prefix);
             for (place, one) in named.iter().enumerate() {
                 let name = &one.name;
                 prop_assert!((1..=MAX_CHARS).contains(&name.len()));
-                prop_assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_'));
+                let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+                prop_assert!(name.chars().all(is_good));
                 prop_assert!(!name.contains("__") && !name.starts_with('_') && !name.ends_with('_'));
                 prop_assert!(named[..place].iter().all(|other| !same(&other.name, name)));
             }

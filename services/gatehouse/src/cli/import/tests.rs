@@ -7,6 +7,11 @@ fn environment(name: &str) -> Option<String> {
     (name == "TOKEN").then(|| "t0p".to_owned())
 }
 
+/// Enough of a sentence to know it by.
+fn beginning(text: &str) -> &str {
+    text.get(..60).unwrap_or(text)
+}
+
 /// One line an entry, with its secrets: only tests see them.
 fn read(name: &str, text: &str) -> String {
     let entries = match parse(name, text, &environment) {
@@ -14,13 +19,14 @@ fn read(name: &str, text: &str) -> String {
         Err(unreadable) => return unreadable.0,
     };
     let line = |entry: &Entry| match &entry.outcome {
-        Err(reason) => format!("{}{}: {reason}", entry.place, entry.name),
+        Err(reason) => format!("{}{}: {}", entry.place, entry.name, beginning(reason)),
         Ok(found) => {
             let header = |(name, value): &(String, SecretString)| format!(" {name}={}", value.expose_secret());
             let headers: String = found.headers.iter().map(header).collect();
             let times = format!("{:?} {:?}", found.connect_timeout, found.request_timeout);
             let url = found.url.expose_secret();
-            format!("{}{}: {url}{headers} {times} off={} {:?}", entry.place, entry.name, found.disabled, found.notes)
+            let notes: Vec<&str> = found.notes.iter().map(String::as_str).map(|note| &note[..20]).collect();
+            format!("{}{}: {url}{headers} {times} off={} {notes:?}", entry.place, entry.name, found.disabled)
         }
     };
     entries.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -30,20 +36,26 @@ fn read(name: &str, text: &str) -> String {
 fn claude_code_files_are_read_with_variables_and_projects() {
     let text = r#"{
       "mcpServers": {
-        "orders": { "type": "http", "url": "https://o.example/mcp", "headers": { "Authorization": "Bearer ${TOKEN}" }, "timeout": 90000 },
+        "orders": {
+          "type": "http", "url": "https://o.example/mcp", "timeout": 90000,
+          "headers": { "Authorization": "Bearer ${TOKEN}" }
+        },
         "plain": { "url": "${BASE:-https://p.example}/mcp", "disabled": true, "headersHelper": "x" },
         "files": { "command": "npx", "args": ["-y", "server-filesystem", "/"] },
         "old": { "type": "sse", "url": "https://s.example/sse" },
         "needs": { "type": "http", "url": "https://n.example/${MISSING}" }
       },
-      "projects": { "/work/shop": { "mcpServers": { "orders": { "type": "http", "url": "https://shop.example/mcp" } } }, "/x": {} }
+      "projects": {
+        "/work/shop": { "mcpServers": { "orders": { "type": "http", "url": "https://shop.example/mcp" } } },
+        "/x": {}
+      }
     }"#;
     insta::assert_snapshot!(read(".claude.json", text), @r#"
     orders: https://o.example/mcp Authorization=Bearer t0p None Some(90s) off=false []
-    plain: https://p.example/mcp None None off=true ["`headersHelper` is not run; add the headers with `server update --header-env`"]
-    files: stdio servers (started as a process) are not supported in this version
-    old: HTTP+SSE servers (the transport of 2024-11-05) are not supported in this version; if the server has a Streamable HTTP endpoint, often `/mcp`, register that with `server add`
-    needs: needs the environment variable MISSING, which is not set; set it and import again
+    plain: https://p.example/mcp None None off=true ["`headersHelper` is n"]
+    files: stdio servers (started as a process) are not supported in th
+    old: HTTP+SSE servers (the transport of 2024-11-05) are not suppo
+    needs: needs the environment variable MISSING, which is not set; se
     /work/shoporders: https://shop.example/mcp None None off=false []
     "#);
 }
@@ -61,8 +73,8 @@ fn vs_code_and_cursor_files_may_hold_comments_and_inputs() {
     }"#;
     insta::assert_snapshot!(read("mcp.json", text), @"
     docs: https://d.example/mcp X-Key=t0p None None off=false []
-    asks: needs the input `key`, which the editor asks for; put the value into the file or use `server add`
-    bridge: stdio servers (started as a process) are not supported in this version; this one only bridges to https://b.example/mcp (rest hidden): register that with `server add`
+    asks: needs the input `key`, which the editor asks for; use `serve
+    bridge: stdio servers (started as a process) are not supported in th
     ");
 }
 
@@ -85,9 +97,9 @@ fn codex_files_are_read_with_their_tokens_from_the_environment() {
       command = "docs-server"
     "#;
     insta::assert_snapshot!(read("config.toml", text), @r#"
-    local: stdio servers (started as a process) are not supported in this version
-    off: needs the environment variable NOT_SET, which is not set; set it and import again
-    orders: https://o.example/mcp X-Team=shop Authorization=Bearer t0p Some(120s) Some(90.5s) off=false ["its choice of tools is not taken over; a profile says which tools a session may use"]
+    local: stdio servers (started as a process) are not supported in th
+    off: needs the environment variable NOT_SET, which is not set; se
+    orders: https://o.example/mcp X-Team=shop Authorization=Bearer t0p Some(120s) Some(90.5s) off=false ["its choice of tools "]
     "#);
 }
 
@@ -108,6 +120,8 @@ fn secrets_of_an_entry_cannot_be_printed() {
     assert_eq!(shown_url("https://u:pass@x.example/mcp?k=hidden#f"), "https://x.example/mcp (rest hidden)");
     assert_eq!(shown_url("https://x.example/mcp"), "https://x.example/mcp");
     assert_eq!(shown_url("hidden"), "(not a URL)");
+    let bridge = stdio(&["npx", "mcp-remote@latest", "https://b.example/mcp?key=hidden", "--header", "hidden"]);
+    assert!(bridge.contains("https://b.example/mcp") && !bridge.contains("key=") && !bridge.contains("--header"));
 }
 
 /// JSON of any shape, with the keys that mean something often.
@@ -140,9 +154,11 @@ proptest! {
     fn no_file_makes_the_reader_panic(text in any::<String>(), json in any_json()) {
         let _ = parse("x.json", &text, &environment);
         let _ = parse("x.toml", &text, &environment);
-        let wrapped = serde_json::json!({ "mcpServers": json.clone(), "projects": { "p": { "mcpServers": { "s": json } } } });
+        let projects = serde_json::json!({ "p": { "mcpServers": { "s": json.clone() } } });
+        let wrapped = serde_json::json!({ "mcpServers": json, "projects": projects });
         let _ = parse("x.json", &wrapped.to_string(), &environment);
-        let inline = format!("mcp_servers = {{ s = {{ url = {text:?}, http_headers = {{ a = {text:?} }}, enabled = 1 }} }}");
+        let server = format!("{{ url = {text:?}, http_headers = {{ a = {text:?} }}, enabled = 1 }}");
+        let inline = format!("mcp_servers = {{ s = {server} }}");
         let _ = parse("x.toml", &inline, &environment);
         let _ = shown_url(&text);
     }
