@@ -134,19 +134,21 @@ fn find_key(
     may_use_folder: bool,
     warnings: &mut Vec<String>,
 ) -> Result<(Option<SecretString>, String), Failure> {
-    if let Some(key) = &globals.key {
-        if surroundings.api_key.as_deref() == Some(key.expose_secret()) {
-            return Ok((usable(key.expose_secret(), "GATEHOUSE_API_KEY")?, "GATEHOUSE_API_KEY".to_owned()));
-        }
+    let variable = surroundings.api_key.as_deref();
+    let key = globals.key.as_ref().map(ExposeSecret::expose_secret).filter(|key| !key.trim().is_empty());
+    if let Some(key) = key.filter(|key| Some(*key) != variable) {
         let warning =
             "other users of this machine can see a key on the command line; use GATEHOUSE_API_KEY or --key-file";
         warnings.push(warning.to_owned());
-        return Ok((usable(key.expose_secret(), "--key")?, "--key".to_owned()));
+        return Ok((usable(key, "--key")?, "--key".to_owned()));
     }
     if let Some(file) = &globals.key_file {
         let text = std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?;
         let place = file.display().to_string();
         return Ok((usable(&text, &place)?, place));
+    }
+    if let Some(key) = key {
+        return Ok((usable(key, "GATEHOUSE_API_KEY")?, "GATEHOUSE_API_KEY".to_owned()));
     }
     let file = folder.join("admin.key");
     if !may_use_folder {
@@ -252,6 +254,22 @@ mod tests {
         assert_eq!(find(&globals, &here).unwrap().warnings.len(), 2);
         here.api_key = Some("ghk_x".to_owned());
         assert_eq!(find(&globals, &here).unwrap().warnings.len(), 1);
+    }
+
+    #[test]
+    fn a_key_file_goes_before_the_variable_and_an_empty_variable_is_none() {
+        let folder = Folder::new(Some(ENDPOINTS), Some("ghk_local"));
+        let mut here = folder.here();
+        let file = folder.0.join("other.key");
+        std::fs::write(&file, "ghk_file").unwrap();
+        here.api_key = Some("ghk_variable".to_owned());
+        let variable = Globals { key: Some("ghk_variable".into()), ..Globals::default() };
+        assert_eq!(key(&find(&variable, &here).unwrap()), Some("ghk_variable"));
+        let both = Globals { key_file: Some(file), ..variable };
+        assert_eq!(key(&find(&both, &here).unwrap()), Some("ghk_file"));
+        here.api_key = Some(String::new());
+        let empty = Globals { key: Some("".into()), ..Globals::default() };
+        assert_eq!(key(&find(&empty, &here).unwrap()), Some("ghk_local"));
     }
 
     #[test]

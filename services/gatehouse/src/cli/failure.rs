@@ -117,7 +117,6 @@ impl Failure {
     pub(crate) fn exit(&self) -> u8 {
         match self.code {
             Code::Usage => USAGE,
-            Code::Cancelled => INTERRUPTED,
             _ => FAILED,
         }
     }

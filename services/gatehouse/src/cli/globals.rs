@@ -26,7 +26,7 @@ pub(crate) struct Globals {
     )]
     pub(crate) key: Option<SecretString>,
     /// File that holds the API key
-    #[arg(long, global = true, env = "GATEHOUSE_API_KEY_FILE", value_name = "FILE", conflicts_with = "api_key")]
+    #[arg(long, global = true, env = "GATEHOUSE_API_KEY_FILE", value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
     /// Data folder of `gatehouse up`; else ./.gatehouse, else `$XDG_DATA_HOME/gatehouse`
     #[arg(long, global = true, env = "GATEHOUSE_DATA", value_name = "FOLDER")]

@@ -86,16 +86,23 @@ pub(crate) struct Context {
 /// 130 ended by Ctrl-C.
 pub(crate) async fn run(command: Command, globals: Globals) -> ExitCode {
     let out = Out::here(globals.json, &SystemClock);
+    let is_call = matches!(command, Command::Call(_));
     let done = tokio::select! {
         biased;
-        done = dispatch(command, &globals, &out) => done,
-        () = interrupted() => Err(Failure::new(Code::Cancelled, "cancelled by Ctrl-C")),
+        done = dispatch(command, &globals, &out) => done.map_err(|failure| (failure.exit(), failure)),
+        () = interrupted() => Err((failure::INTERRUPTED, cancelled(is_call))),
     };
-    let code = done.unwrap_or_else(|failure| {
+    let code = done.unwrap_or_else(|(code, failure)| {
+        out.progress_done();
         out.failure(&failure);
-        failure.exit()
+        code
     });
     ExitCode::from(code)
+}
+
+fn cancelled(is_call: bool) -> Failure {
+    let failure = Failure::new(Code::Cancelled, "cancelled by Ctrl-C");
+    if is_call { failure.next("`gatehouse audit list` shows what became of the call") } else { failure }
 }
 
 async fn interrupted() {
@@ -139,7 +146,7 @@ async fn answer(command: Command, context: &Context) -> Result<Answer, Failure> 
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     use super::*;
 
@@ -153,18 +160,54 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_sound_and_every_subcommand_has_help_words() {
-        fn walk(command: &clap::Command, path: &str) {
+    fn the_command_line_is_sound_and_everything_in_it_has_help_words() {
+        fn walk(command: &clap::Command, path: &str, globals: &[String]) {
             let path = format!("{path} {}", command.get_name());
             assert!(command.get_about().is_some() || path == " gatehouse", "{path}");
             for argument in command.get_arguments() {
                 let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
                 assert!(!help.is_empty(), "{path} {}", argument.get_id());
+                // A global argument comes to every subcommand: an id of both would be read as the wrong type.
+                let is_double = !argument.is_global_set() && globals.contains(&argument.get_id().to_string());
+                assert!(!is_double, "{path} {}", argument.get_id());
             }
-            command.get_subcommands().for_each(|inner| walk(inner, &path));
+            command.get_subcommands().for_each(|inner| walk(inner, &path, globals));
         }
         let whole = Whole::command();
         whole.clone().debug_assert();
-        walk(&whole, "");
+        let globals: Vec<String> = whole.get_arguments().map(|argument| argument.get_id().to_string()).collect();
+        walk(&whole, "", &globals);
+    }
+
+    /// The words of a line of the documentation, as a shell would read them, up to a pipe or a redirection.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        for (place, part) in line.split('\'').enumerate() {
+            let quoted = place % 2 == 1;
+            let parts: Vec<&str> = if quoted { vec![part] } else { part.split_whitespace().collect() };
+            words.extend(parts.into_iter().map(str::to_owned));
+        }
+        words.into_iter().take_while(|word| word != ">" && word != "|").collect()
+    }
+
+    #[test]
+    fn every_example_of_the_documentation_is_a_command_and_every_command_has_one() {
+        let documentation = include_str!("../../../../docs/cli.md");
+        let example = |line: &'static str| line.find("gatehouse ").filter(|at| *at == 0 || line.starts_with("echo"));
+        let mut shown = Vec::new();
+        for line in documentation.lines().filter_map(|line| example(line).map(|at| &line[at..])) {
+            let words = words(line);
+            Whole::try_parse_from(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
+            shown.push(words.join(" "));
+        }
+        let mut open = vec![(Whole::command(), "gatehouse".to_owned())];
+        while let Some((command, path)) = open.pop() {
+            let inner: Vec<_> = command
+                .get_subcommands()
+                .map(|inner| (inner.clone(), format!("{path} {}", inner.get_name())))
+                .collect();
+            assert!(!inner.is_empty() || shown.iter().any(|line| line.starts_with(&path)), "{path} has no example");
+            open.extend(inner);
+        }
     }
 }

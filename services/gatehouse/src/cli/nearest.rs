@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn near_names_are_the_misspelt_and_the_shortened_ones() {
         let names = ["orders", "order-archive", "crm", "orders__get_order"].map(str::to_owned);
-        assert_eq!(near("ordres", &names)[0], "orders");
+        assert_eq!(near("orderz", &names)[0], "orders");
         assert_eq!(near("get_order", &names), ["orders__get_order"]);
         assert!(near("weather", &names).is_empty());
     }

@@ -9,8 +9,11 @@ use serde_json::Value;
 use super::{
     failure::{Failure, OK},
     safe,
-    table::{Cell, Style},
+    table::{Cell, Style, fit},
 };
+
+/// Widest line of progress on a terminal, so that it does not wrap: a line that wrapped cannot be taken away.
+const PROGRESS_WIDTH: usize = 78;
 
 /// What a command answers: both forms, of which one is printed.
 #[derive(Debug)]
@@ -94,7 +97,7 @@ impl Out {
     pub(crate) fn progress(&self, text: &str) {
         let text = safe::line(text);
         match (self.live, self.json) {
-            (true, _) => error(&format!("\r\u{1b}[K{text}")),
+            (true, _) => error(&format!("\r\u{1b}[K{}", fit(&text, PROGRESS_WIDTH))),
             (false, false) => error(&format!("{text}\n")),
             (false, true) => {}
         }

@@ -1,6 +1,6 @@
 //! Pure: aligned text for people. Every cell is made harmless here, so that no caller can forget to.
 
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::safe;
 
@@ -113,6 +113,18 @@ impl Fields {
     }
 }
 
+/// The beginning of a line, at most `width` places of the terminal wide.
+pub(crate) fn fit(line: &str, width: usize) -> &str {
+    let mut taken = 0;
+    for (place, character) in line.char_indices() {
+        taken += character.width().unwrap_or(0);
+        if taken > width {
+            return &line[..place];
+        }
+    }
+    line
+}
+
 fn align(rows: &[Vec<Cell>], indent: &str, colour: bool) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(Cell::width).max().unwrap_or(0);
@@ -152,6 +164,11 @@ mod tests {
         x                late
         ");
         assert!(table.render(true).contains("\u{1b}[32mhealthy\u{1b}[0m\n"));
+    }
+
+    #[test]
+    fn a_line_is_cut_before_the_place_where_it_would_wrap() {
+        assert_eq!((fit("订单 ok", 4), fit("订单 ok", 3), fit("ok", 9)), ("订单", "订", "ok"));
     }
 
     #[test]

@@ -261,7 +261,8 @@ async fn ctrl_c_cancels_the_call() {
     assert!(tokio::process::Command::new("kill").args(["-INT", &id]).status().await.unwrap().success());
     tokio::time::timeout(limit, world.fake.cancelled.notified()).await.unwrap();
     let status = tokio::time::timeout(limit, child.wait()).await.unwrap().unwrap();
-    assert_eq!(status.code(), Some(130));
+    let last = tokio::time::timeout(limit, stderr.next_line()).await.unwrap().unwrap();
+    assert_eq!((status.code(), last.as_deref()), (Some(130), Some("error: cancelled by Ctrl-C")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

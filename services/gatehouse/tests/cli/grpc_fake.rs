@@ -1,12 +1,19 @@
 //! A gateway with canned answers. It remembers what it was asked, and whether a call was cancelled.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
 
 use gatehouse_platform::error::{Failure, FieldViolation, Reason, to_status};
 use gatehouse_proto::gateway::v1::{self as pb, server::Transport};
 use tokio::sync::Notify;
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::{Request, Response, Status, service::interceptor::InterceptedService, transport::Server};
+use tonic::{
+    Request, Response, Status,
+    service::interceptor::InterceptedService,
+    transport::{Identity, Server, ServerTlsConfig},
+};
 
 /// The key that may do everything.
 pub(crate) const KEY: &str = "ghk_test";
@@ -66,21 +73,30 @@ pub(crate) fn at(seconds: i64) -> Option<prost_types::Timestamp> {
 impl Fake {
     /// Serves on a port of its own, until the test's runtime ends. Returns the endpoint.
     pub(crate) async fn serve(self: &Arc<Self>) -> String {
+        format!("http://{}", self.serve_on(Server::builder()).await)
+    }
+
+    /// The same with TLS, for `localhost`. Returns the endpoint.
+    pub(crate) async fn serve_tls(self: &Arc<Self>, certificate: &str, key: &str) -> String {
+        let tls = ServerTlsConfig::new().identity(Identity::from_pem(certificate, key));
+        let address = self.serve_on(Server::builder().tls_config(tls).unwrap()).await;
+        format!("https://localhost:{}", address.port())
+    }
+
+    async fn serve_on(self: &Arc<Self>, mut builder: Server) -> SocketAddr {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        let (server, tool, profile, session) = (self.clone(), self.clone(), self.clone(), self.clone());
-        let (call, audit, settings, keys) = (self.clone(), self.clone(), self.clone(), self.clone());
-        let router = Server::builder()
-            .add_service(pb::server_service_server::ServerServiceServer::from_arc(server).guarded())
-            .add_service(pb::tool_service_server::ToolServiceServer::from_arc(tool).guarded())
-            .add_service(pb::profile_service_server::ProfileServiceServer::from_arc(profile).guarded())
-            .add_service(pb::session_service_server::SessionServiceServer::from_arc(session).guarded())
-            .add_service(pb::call_service_server::CallServiceServer::from_arc(call).guarded())
-            .add_service(pb::audit_service_server::AuditServiceServer::from_arc(audit).guarded())
-            .add_service(pb::settings_service_server::SettingsServiceServer::from_arc(settings).guarded())
-            .add_service(pb::api_key_service_server::ApiKeyServiceServer::from_arc(keys).guarded());
+        let address = listener.local_addr().unwrap();
+        let router = builder
+            .add_service(pb::server_service_server::ServerServiceServer::from_arc(self.clone()).guarded())
+            .add_service(pb::tool_service_server::ToolServiceServer::from_arc(self.clone()).guarded())
+            .add_service(pb::profile_service_server::ProfileServiceServer::from_arc(self.clone()).guarded())
+            .add_service(pb::session_service_server::SessionServiceServer::from_arc(self.clone()).guarded())
+            .add_service(pb::call_service_server::CallServiceServer::from_arc(self.clone()).guarded())
+            .add_service(pb::audit_service_server::AuditServiceServer::from_arc(self.clone()).guarded())
+            .add_service(pb::settings_service_server::SettingsServiceServer::from_arc(self.clone()).guarded())
+            .add_service(pb::api_key_service_server::ApiKeyServiceServer::from_arc(self.clone()).guarded());
         tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
-        endpoint
+        address
     }
 
     /// The requests so far that are of this type, as their debug text.

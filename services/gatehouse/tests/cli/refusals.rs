@@ -64,7 +64,7 @@ async fn the_data_folder_is_given_or_found_and_a_key_on_the_command_line_is_warn
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_does_not_exist_brings_the_nearest_ones_and_the_list() {
     let world = World::new().await;
-    let server = world.run(&["server", "show", "ordres"]).await;
+    let server = world.run(&["server", "show", "orderz"]).await;
     insta::assert_snapshot!(server.stderr, @"
     error: there is no such server
     next: did you mean `orders`?
@@ -127,4 +127,19 @@ async fn a_profile_in_use_says_who_uses_it() {
     let world = World::new().await;
     let done = world.run(&["profile", "remove", "shop"]).await;
     assert!(done.code == 1 && done.stderr.contains("gatehouse session list --profile shop"), "{done:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_https_endpoint_is_trusted_by_its_authority_only() {
+    let world = World::new().await;
+    let signed = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let endpoint = world.fake.serve_tls(&signed.cert.pem(), &signed.signing_key.serialize_pem()).await;
+    world.write("ca.pem", &signed.cert.pem());
+    let arguments = ["server", "list", "--endpoint", &endpoint, "--data", ".gatehouse"];
+    let trusted = world.run(&[&arguments[..], &["--ca", "ca.pem"]].concat()).await;
+    assert_eq!(trusted.code, 0, "{trusted:?}");
+    let unknown = world.run(&arguments).await;
+    assert!(unknown.code == 1 && unknown.stderr.contains("give --ca"), "{unknown:?}");
+    let missing = world.run(&[&arguments[..], &["--ca", "none.pem"]].concat()).await;
+    assert!(missing.code == 1 && missing.stderr.contains("cannot read none.pem"), "{missing:?}");
 }
