@@ -145,7 +145,11 @@ pub(crate) async fn runs(command: RunCommand, context: &Context) -> Result<Answe
             Ok(Answer::new(text, &convert::json("BeginRunResponse", &response)?))
         }
         RunCommand::End { run } => {
-            let response = context.client.answer(sessions.end_run(pb::EndRunRequest { run_id: run.clone() })).await?;
+            let answer = context.client.answer(sessions.end_run(pb::EndRunRequest { run_id: run.clone() })).await;
+            let response = answer.map_err(|failure| match failure.code {
+                Code::NotFound => failure.next("`gatehouse session show SESSION` shows the open runs"),
+                _ => failure,
+            })?;
             let text = format!("Ended run {}.\n", safe::line(&run));
             Ok(Answer::new(text, &convert::json("EndRunResponse", &response)?))
         }

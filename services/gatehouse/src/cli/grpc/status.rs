@@ -50,7 +50,9 @@ pub(super) fn failure(status: &Status, looked: &str, has_key: bool) -> Failure {
         Code::Unauthenticated => failure
             .next(format!("no API key was found; it was looked for in: {looked}"))
             .next("with `gatehouse up` the key is in the file admin.key of its data folder (--data)"),
-        Code::PermissionDenied => failure.next("use a key of scope `admin`: `gatehouse keys list` shows the scopes"),
+        Code::PermissionDenied => {
+            failure.next("use a key of scope `admin`; with `gatehouse up` it is admin.key in its data folder (--data)")
+        }
         Code::DeadlineExceeded => failure.next("give a longer --timeout, such as `--timeout 2m`"),
         Code::Unavailable => failure.next("try again; when it stays, look into the server's log"),
         Code::Unimplemented => {
