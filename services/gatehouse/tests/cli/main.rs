@@ -1,0 +1,9 @@
+//! The built command against a gateway with canned answers: what it prints, where, and with which exit code.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
+#![expect(clippy::unnecessary_wraps, reason = "fields of messages are options")]
+
+mod commands;
+mod grpc_fake;
+mod grpc_fake_calls;
+mod refusals;
+mod world;
