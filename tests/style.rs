@@ -57,6 +57,15 @@ fn the_document_on_errors_has_a_heading_for_each_reason_and_no_other() {
     assert_eq!(documented, rows.union(&steps).cloned().collect());
 }
 
+#[test]
+fn the_document_on_operations_names_each_variable() {
+    let variables = project::variables(&read("shared/platform/src/config.rs"));
+    assert!(variables.len() > 15, "{variables:?}");
+    let text = read("docs/operations.md");
+    let missing: Vec<String> = variables.into_iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
+    assert_clean(&missing);
+}
+
 /// Asserts that a sample file breaks exactly one rule, whose report holds `words`.
 #[track_caller]
 fn breaks(path: &str, text: &str, words: &str) {
@@ -163,5 +172,7 @@ fn reasons_are_read_from_the_table_the_proto_and_the_headings() {
     let proto =
         "  string message = 4;\n  // Such as `DNS_FAILED`,\n  // `NOT_MCP`.\n  string reason = 5;\n // `OTHER_ONE`";
     assert_eq!(project::step_reasons(proto), set(&["DNS_FAILED", "NOT_MCP"]));
+    let table = "const VARIABLES: &[(&str, &str)] = &[\n    (\"A_URL\", \"x\"),\n    (\n        \"B\",\n \"Y\"),\n];\n(\"C\", 1)";
+    assert_eq!(project::variables(table), set(&["A_URL", "B"]));
     assert_eq!(project::headings("# Errors\n### `NOT_FOUND`\ntext `NOT_MCP`\n"), set(&["NOT_FOUND"]));
 }

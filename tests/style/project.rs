@@ -75,3 +75,10 @@ pub(crate) fn step_reasons(proto: &str) -> BTreeSet<String> {
     let is_reason = |text: &&str| text.len() > 3 && text.chars().all(|c| c.is_ascii_uppercase() || c == '_');
     comment.unwrap_or_default().split('`').filter(is_reason).map(str::to_owned).collect()
 }
+
+/// Names in the table `VARIABLES` of the configuration: the first text of each row.
+pub(crate) fn variables(config: &str) -> BTreeSet<String> {
+    let table = config.split("const VARIABLES").nth(1).and_then(|rest| rest.split("\n];").next()).unwrap_or_default();
+    let first = |row: &str| row.trim_start().strip_prefix('"')?.split('"').next().map(str::to_owned);
+    table.split("\n    (").skip(1).filter_map(first).collect()
+}
