@@ -114,7 +114,7 @@ class Gatehouse:
         self.run("server", "refresh", server)
         for tool in read_only:
             self.run("tools", "set", server, tool, "--read-only", "true")
-        self.run("profile", "create", server, "--server", server)
+        self.run("profile", "add", server, "--server", server)
         return self.run("session", "create", "--profile", server, "--mode", "auto")["token"]
 
 

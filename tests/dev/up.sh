@@ -7,8 +7,8 @@ REFERENCE_PORT=${REF_PORT:-7390}
 
 gatehouse() { "$GATEHOUSE" --data "$DATA" "$@"; }
 
-# field NAME: one field of the JSON document on standard input.
-field() { node -p 'JSON.parse(require("node:fs").readFileSync(0, "utf8"))[process.argv[1]] ?? ""' "$1"; }
+# field PATH: one field of the JSON document on standard input, such as `session.id`.
+field() { node -p 'process.argv[1].split(".").reduce((at, key) => at?.[key], JSON.parse(require("node:fs").readFileSync(0, "utf8"))) ?? ""' "$1"; }
 
 # in_background NAME LOG COMMAND…: starts a process that stops with this script. In a session of its own, so that Ctrl-C
 # reaches only this script, which stops things in order. Sets STARTED.
@@ -58,14 +58,16 @@ start_reference_server() {
 
 # Registers the reference server as `orders`. A second run finds it and brings its address and token up to date.
 register_demo() {
-  local header
-  header="Authorization: Bearer $(<"$DATA/reference.token")"
+  local header=(--header-env Authorization=ORDERS_AUTH) ORDERS_AUTH
+  ORDERS_AUTH="Bearer $(<"$DATA/reference.token")"
+  export ORDERS_AUTH
   if gatehouse server show orders >/dev/null 2>&1; then
-    gatehouse server update orders --url "$REFERENCE_URL" --header "$header" >/dev/null
+    gatehouse server update orders --url "$REFERENCE_URL" "${header[@]}" >/dev/null
   else
-    gatehouse server add orders "$REFERENCE_URL" --header "$header" >/dev/null
+    gatehouse server add orders "$REFERENCE_URL" "${header[@]}" >/dev/null
   fi
-  gatehouse profile show demo >/dev/null 2>&1 || gatehouse profile create demo --server orders >/dev/null
+  gatehouse server refresh orders >/dev/null
+  gatehouse profile show demo >/dev/null 2>&1 || gatehouse profile add demo --server orders >/dev/null
 }
 
 # The demo session. Its token is shown once by the gateway; it is kept beside the other secrets so that a second run can
@@ -73,16 +75,19 @@ register_demo() {
 demo_session() {
   local file=$DATA/demo-session.json session
   if [[ -s $file ]]; then
-    session=$(field id <"$file")
+    session=$(field session.id <"$file")
     gatehouse session show "$session" >/dev/null 2>&1 || rm "$file"
   fi
   if [[ ! -s $file ]]; then
     (umask 077 && gatehouse session create --profile demo --mode auto --request-id dev-up-demo --json >"$file")
   fi
-  SESSION=$(field id <"$file")
+  SESSION=$(field session.id <"$file")
   TOKEN=$(field token <"$file")
   MCP_URL=$(field mcp <"$DATA/endpoints.json")
 }
+
+# The engine's configuration with the token in its place.
+engine_config() { gatehouse session config "$SESSION" --engine "$1" | sed "s|<token>|$TOKEN|; s/^/  /"; }
 
 introduce() {
   cat <<TEXT
@@ -94,16 +99,16 @@ Gatehouse is running. Ctrl-C stops it; its data stays in $DATA.
 
 Claude Code:
 
-$(gatehouse session config "$SESSION" --engine claude-code --token "$TOKEN" | sed 's/^/  /')
+$(engine_config claude-code)
 
 Codex:
 
-$(gatehouse session config "$SESSION" --engine codex --token "$TOKEN" | sed 's/^/  /')
+$(engine_config codex)
 
 Next, in another terminal:
 
   export PATH="$(dirname "$GATEHOUSE"):\$PATH"
-  gatehouse tools list
+  gatehouse tools list orders
   gatehouse call $SESSION orders__get_order '{"orderId":"A1001"}'
   gatehouse audit list --session $SESSION
 TEXT
