@@ -1,0 +1,12 @@
+// What one MCP session offers: its tools.
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { registerReadTools } from './tools-read.mjs'
+import { registerWriteTools } from './tools-write.mjs'
+
+/** @param {import('./store.mjs').OrderStore} store */
+export function createMcpServer(store) {
+  const server = new McpServer({ name: 'orders', title: 'Order system', version: '0.1.0' })
+  registerReadTools(server, store)
+  registerWriteTools(server, store)
+  return server
+}
