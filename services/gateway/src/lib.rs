@@ -1,8 +1,10 @@
 //! The gateway.
 pub mod audit;
 pub mod catalog;
+pub mod convert;
 pub mod edge;
 pub mod error;
+pub mod grpc;
 pub mod raw;
 pub mod registry;
 pub mod results;

@@ -41,7 +41,11 @@ impl Upstream {
     }
 
     /// Calls a tool. Dropping the stream cancels the call.
-    pub async fn call(&self, _request: CallRequest) -> Result<BoxStream<'static, Result<CallEvent, Error>>, Error> {
+    pub async fn call(
+        &self,
+        _session: SessionId,
+        _request: CallRequest,
+    ) -> Result<BoxStream<'static, Result<CallEvent, Error>>, Error> {
         Err(unavailable())
     }
 }
