@@ -14,9 +14,11 @@ use crate::{
     audit::writer::{self, Writer},
     call::Calls,
     edge::{self, Edge, EdgeAccess, session_id::Signer},
+    grpc::{SERVICES, routes},
+    registry::State,
     snapshot::{self, Snapshot},
     store::{self, DbError, Pool, replicas},
-    upstream::{Upstreams, refresh::Refresher},
+    upstream::{Upstream, Upstreams, refresh::Refresher},
 };
 
 /// How often this replica says that it lives.
@@ -146,7 +148,18 @@ async fn start(context: &Context, config: Config) -> Result<(Running, RunningSer
     let listening = edge::serve(edge, config.edge_listen, shutdown.clone()).await;
     let edge_server = listening.map_err(|why| Error::Listen { address: config.edge_listen, why })?;
     context.endpoints.announce("gateway.edge", edge_server.address());
-    let grpc_server = grpc::Server::new(crate::NAME, config.grpc).start(context).await?;
+    let base = config.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
+    let base = base.unwrap_or_else(|| format!("http://{}", edge_server.address()));
+    let state = Arc::new(State {
+        pool: pool.clone(),
+        clock: Arc::clone(clock),
+        keyring: Arc::clone(&context.keyring),
+        workspace_root: config.workspace_root,
+        mcp_url: format!("{base}{}", edge::PATH),
+        upstream: Upstream::new(Arc::clone(&calls), Arc::clone(&refresher), tasks.clone()),
+    });
+    let server = grpc::Server::new(crate::NAME, config.grpc).with_routes(routes(&state), &SERVICES);
+    let grpc_server = server.start(context).await?;
     Ok((Running { replica, calls, refresher, audit, tasks }, edge_server, grpc_server))
 }
 

@@ -52,6 +52,11 @@ impl<T> Made<T> {
     }
 }
 
+/// A connection for reading.
+pub async fn acquire(pool: &Pool) -> Result<sqlx::pool::PoolConnection<sqlx::Postgres>, Error> {
+    Ok(pool.acquire().await?)
+}
+
 /// Opens a transaction.
 pub async fn begin(pool: &Pool) -> Result<Transaction, Error> {
     Ok(pool.begin().await?)

@@ -15,15 +15,15 @@ pub const URL_BYTES: usize = 2_048;
 /// Connect timeout when the request names none.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Request timeout when the request names none.
-pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
+pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_mins(10);
 /// Concurrency when the request names none.
 pub const DEFAULT_CONCURRENCY: u32 = 256;
 /// Shortest timeout.
 pub const SHORTEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest connect timeout.
-pub const LONGEST_CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
+pub const LONGEST_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 /// Longest request timeout.
-pub const LONGEST_REQUEST_TIMEOUT: Duration = Duration::from_secs(86_400);
+pub const LONGEST_REQUEST_TIMEOUT: Duration = Duration::from_hours(24);
 /// Highest concurrency.
 pub const MOST_CONCURRENCY: u32 = 10_000;
 
@@ -133,7 +133,7 @@ impl NewServer {
         let digest = Digest::new("server").text(&self.name).text(&self.description).text(&self.url);
         let digest = digest.number(self.connect_timeout.as_millis()).number(self.request_timeout.as_millis());
         let digest = digest.number(self.max_concurrency.into()).number(self.enabled.into());
-        self.headers.names().fold(digest, |digest, name| digest.text(name)).finish()
+        self.headers.names().fold(digest, Digest::text).finish()
     }
 }
 
@@ -164,6 +164,15 @@ impl ServerChange {
     /// Whether headers are set or removed.
     pub fn changes_headers(&self) -> bool {
         !self.set_headers.is_empty() || !self.remove_headers.is_empty()
+    }
+
+    /// Those of the present headers that stay as they are.
+    pub fn keeps<'a>(&self, names: &'a [String]) -> Vec<&'a str> {
+        let gone = |name: &str| {
+            let given = self.remove_headers.iter().map(String::as_str).chain(self.set_headers.names());
+            given.into_iter().any(|other| other.eq_ignore_ascii_case(name))
+        };
+        names.iter().map(String::as_str).filter(|name| !gone(name)).collect()
     }
 
     /// Whether nothing is to be changed.
@@ -234,7 +243,7 @@ pub fn url(text: &str) -> Result<String, String> {
 
 /// A timeout in whole milliseconds between two bounds.
 fn timeout(value: Duration, longest: Duration) -> Result<Duration, String> {
-    let whole = value.subsec_nanos() % 1_000_000 == 0;
+    let whole = value.subsec_nanos().is_multiple_of(1_000_000);
     if whole && (SHORTEST_TIMEOUT..=longest).contains(&value) {
         return Ok(value);
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gatehouse_platform::error::chain;
 use gatehouse_store::epoch;
 use gatehouse_types::ServerId;
 use time::OffsetDateTime;
@@ -184,7 +185,7 @@ pub async fn update(
     now: OffsetDateTime,
 ) -> Result<Server, Error> {
     let found = sqlx::query!(
-        "SELECT id, name, url, headers_sealed FROM servers WHERE id = $1 OR name = $2
+        "SELECT id, url, header_names, headers_sealed FROM servers WHERE id = $1 OR name = $2
          ORDER BY (id = $1) IS TRUE DESC LIMIT 1 FOR UPDATE",
         as_id(key),
         key
@@ -197,8 +198,13 @@ pub async fn update(
         return get(connection, &id.to_string()).await;
     }
     let headers = if change.changes_headers() {
-        let now_set = headers::open(keyring, id, found.headers_sealed.as_deref())?;
-        Some(checked_count(now_set.changed(&change.set_headers, &change.remove_headers))?)
+        let kept = change.keeps(&found.header_names);
+        let old = if kept.is_empty() {
+            Headers::default()
+        } else {
+            headers::open(keyring, id, found.headers_sealed.as_deref()).map_err(|error| cannot_keep(&error, &kept))?
+        };
+        Some(checked_count(old.changed(&change.set_headers, &change.remove_headers))?)
     } else {
         None
     };
@@ -209,6 +215,17 @@ pub async fn update(
     }
     epoch::bump_catalog(connection).await?;
     get(connection, &id.to_string()).await
+}
+
+/// Headers that were sealed with a key that is gone can still be replaced.
+fn cannot_keep(error: &Error, kept: &[&str]) -> Error {
+    tracing::error!(error.message = %chain(error), "stored headers cannot be unsealed");
+    let kept = kept.join("`, `");
+    let words = format!(
+        "the stored headers cannot be unsealed with the present keyring; set or remove these, too: `{kept}`; \
+         or put the key that sealed them back"
+    );
+    Error::Precondition(words)
 }
 
 fn checked_count(headers: Headers) -> Result<Headers, Error> {

@@ -18,8 +18,7 @@ use crate::{
     raw::RawObject,
     registry::upstream::{CallEvent, CallRequest, Offered, OfferedTool, TestReport, TestTarget, ToolsVersion},
     results::Known,
-    snapshot::{Session, Snapshot},
-    store,
+    snapshot::Snapshot,
 };
 
 /// Progress reports that wait for a slow reader; more are left out, for the next one says more.
@@ -28,7 +27,6 @@ const PROGRESS_QUEUE: usize = 64;
 /// The side that speaks MCP, for the gRPC services. Cheap to clone.
 #[derive(Clone)]
 pub struct Upstream {
-    pool: store::Pool,
     snapshot: Arc<Snapshot>,
     upstreams: Arc<Upstreams>,
     refresher: Arc<Refresher>,
@@ -44,9 +42,9 @@ impl fmt::Debug for Upstream {
 
 impl Upstream {
     /// `tasks` are waited for when the process ends.
-    pub fn new(pool: store::Pool, calls: Arc<Calls>, refresher: Arc<Refresher>, tasks: TaskTracker) -> Self {
+    pub fn new(calls: Arc<Calls>, refresher: Arc<Refresher>, tasks: TaskTracker) -> Self {
         let (snapshot, upstreams) = (Arc::clone(&calls.snapshot), Arc::clone(&calls.upstreams));
-        Self { pool, snapshot, upstreams, refresher, calls, tasks }
+        Self { snapshot, upstreams, refresher, calls, tasks }
     }
 
     /// Connects and reports step by step. A server that does not answer is a report.
@@ -118,8 +116,15 @@ impl Upstream {
     }
 
     /// Calls a tool. Dropping the stream cancels the call.
-    pub async fn call(&self, request: CallRequest) -> Result<BoxStream<'static, Result<CallEvent, Error>>, Error> {
-        let session = self.find_session(&request.session).await?;
+    pub async fn call(
+        &self,
+        session: SessionId,
+        request: CallRequest,
+    ) -> Result<BoxStream<'static, Result<CallEvent, Error>>, Error> {
+        // What an admin changed a moment ago counts.
+        self.refresh_snapshot().await?;
+        let found = self.snapshot.sessions.by_id(session).await?;
+        let session = found.ok_or_else(|| Error::not_found("session", session.to_string()))?;
         let cancel = CancellationToken::new();
         let call = Request {
             session,
@@ -171,14 +176,6 @@ impl Upstream {
         let catalog = self.snapshot.catalog();
         let offer = catalog.offer(facts.profile, facts.read_only);
         offer.cloned().ok_or_else(|| Error::Broken(format!("session {session} has no profile")))
-    }
-
-    async fn find_session(&self, key: &str) -> Result<Arc<Session>, Error> {
-        let mut connection = self.pool.acquire().await?;
-        let id = store::sessions::get(&mut connection, key).await?.id;
-        drop(connection);
-        self.snapshot.refresh().await.map_err(unavailable)?;
-        self.snapshot.sessions.by_id(id).await?.ok_or_else(|| Error::not_found("session", key))
     }
 
     async fn refresh_snapshot(&self) -> Result<(), Error> {

@@ -4,12 +4,7 @@ use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use http::{Request, Response};
 use tokio::net::TcpListener;
-use tonic::{
-    body::Body,
-    server::NamedService,
-    service::{Routes, RoutesBuilder},
-    transport::server::TcpIncoming,
-};
+use tonic::{body::Body, server::NamedService, service::Routes, transport::server::TcpIncoming};
 use tonic_health::{ServingStatus, pb::FILE_DESCRIPTOR_SET as HEALTH};
 use tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET as REFLECTION;
 
@@ -90,14 +85,14 @@ impl Config {
 pub struct Server {
     name: &'static str,
     config: Config,
-    routes: RoutesBuilder,
+    routes: Routes,
     services: Vec<&'static str>,
 }
 
 impl Server {
     /// The gRPC server of service `name`.
     pub fn new(name: &'static str, config: Config) -> Self {
-        Self { name, config, routes: Routes::builder(), services: Vec::new() }
+        Self { name, config, routes: Routes::default(), services: Vec::new() }
     }
 
     /// Adds a service.
@@ -112,8 +107,16 @@ impl Server {
             + 'static,
         S::Future: Send + 'static,
     {
-        self.routes.add_service(service);
+        self.routes = self.routes.add_service(service);
         self.services.push(S::NAME);
+        self
+    }
+
+    /// Takes services that were put together before; `names` are theirs. Comes before [`Server::add_service`].
+    #[must_use]
+    pub fn with_routes(mut self, routes: Routes, names: &[&'static str]) -> Self {
+        self.routes = routes;
+        self.services.extend(names);
         self
     }
 
@@ -127,7 +130,7 @@ impl Server {
         for service in &self.services {
             health.set_service_status(service, ServingStatus::Serving).await;
         }
-        self.routes.add_service(health_service);
+        self.routes = self.routes.add_service(health_service);
         self.add_reflection()?;
 
         let shared = Arc::new(Shared {
@@ -143,7 +146,7 @@ impl Server {
         if let Some(tls) = &self.config.tls {
             server = server.tls_config(tls.config()).map_err(Error::Tls)?;
         }
-        let router = server.layer(ObserveLayer(shared)).add_routes(self.routes.routes());
+        let router = server.layer(ObserveLayer(shared)).add_routes(self.routes);
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true)).with_keepalive(Some(KEEPALIVE));
         let (services, shutdown) = (self.services, context.shutdown.clone());
         let drained = async move {
@@ -165,7 +168,7 @@ impl Server {
         for service in self.services.iter().copied().chain(BUILT_IN) {
             reflection = reflection.with_service_name(service);
         }
-        self.routes.add_service(reflection.build_v1()?);
+        self.routes = std::mem::take(&mut self.routes).add_service(reflection.build_v1()?);
         Ok(())
     }
 }

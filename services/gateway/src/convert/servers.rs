@@ -1,0 +1,150 @@
+//! Servers.
+
+use gatehouse_proto::gateway::v1;
+
+use super::{Change, duration, length, page, timestamp};
+use crate::{
+    error::Error,
+    registry::{
+        check::Fields,
+        header::{self, Headers},
+        page::List,
+        server::{self, NewServer, Server, ServerChange, ServerState, Status},
+        text,
+    },
+};
+
+/// A checked `ListServersRequest`.
+#[derive(Debug)]
+pub struct ListServers {
+    /// Size of the page.
+    pub size: usize,
+    /// Name of the last server of the page before.
+    pub after: Option<String>,
+}
+
+impl ListServers {
+    const LIST: List<'static> = List(&["servers"]);
+
+    /// The token of the page after this server.
+    pub fn token(last: &Server) -> String {
+        Self::LIST.token(&[&last.name])
+    }
+}
+
+impl TryFrom<v1::ListServersRequest> for ListServers {
+    type Error = Error;
+
+    fn try_from(request: v1::ListServersRequest) -> Result<Self, Error> {
+        let mut fields = Fields::new();
+        let (size, key) = page::<1>(&mut fields, request.page_size, &request.page_token, &Self::LIST);
+        fields.finish(Self { size, after: key.map(|[name]| name) })
+    }
+}
+
+impl TryFrom<v1::CreateServerRequest> for NewServer {
+    type Error = Error;
+
+    fn try_from(request: v1::CreateServerRequest) -> Result<Self, Error> {
+        let mut fields = Fields::new();
+        let connect = fields.take_some("connect_timeout", request.connect_timeout, |given| {
+            length(given).and_then(server::connect_timeout)
+        });
+        let wait = fields.take_some("request_timeout", request.request_timeout, |given| {
+            length(given).and_then(server::request_timeout)
+        });
+        let concurrency = fields.take_some("max_concurrency", request.max_concurrency, server::concurrency);
+        let new = Self {
+            request_id: fields.take("request_id", text::request_id(&request.request_id)),
+            name: fields.take("name", server::name(&request.name)),
+            description: fields.take("description", text::description(&request.description)),
+            url: fields.take("url", server::url(&request.url)),
+            headers: Headers::checked(&mut fields, "headers", request.headers),
+            connect_timeout: connect.unwrap_or(server::DEFAULT_CONNECT_TIMEOUT),
+            request_timeout: wait.unwrap_or(server::DEFAULT_REQUEST_TIMEOUT),
+            max_concurrency: concurrency.unwrap_or(server::DEFAULT_CONCURRENCY),
+            enabled: !request.disabled,
+        };
+        fields.finish(new)
+    }
+}
+
+impl TryFrom<v1::UpdateServerRequest> for Change<ServerChange> {
+    type Error = Error;
+
+    fn try_from(request: v1::UpdateServerRequest) -> Result<Self, Error> {
+        let mut fields = Fields::new();
+        let key = fields.take("server", text::lookup(&request.server));
+        let set_headers = Headers::checked(&mut fields, "set_headers", request.set_headers);
+        for (place, name) in request.remove_headers.iter().enumerate() {
+            let path = format!("remove_headers[{place}]");
+            if place >= header::MOST {
+                fields.wrong("remove_headers", format!("takes at most {} names", header::MOST));
+                break;
+            }
+            if let Err(words) = header::check_name(name) {
+                fields.wrong(path, words);
+            } else if set_headers.names().any(|set| set.eq_ignore_ascii_case(name)) {
+                fields.wrong(path, "is set by the same request");
+            }
+        }
+        let change = ServerChange {
+            name: fields.take_some("name", request.name, |name| server::name(&name)),
+            description: fields.take_some("description", request.description, |words| text::description(&words)),
+            url: fields.take_some("url", request.url, |url| server::url(&url)),
+            set_headers,
+            remove_headers: request.remove_headers,
+            connect_timeout: fields.take_some("connect_timeout", request.connect_timeout, |given| {
+                length(given).and_then(server::connect_timeout)
+            }),
+            request_timeout: fields.take_some("request_timeout", request.request_timeout, |given| {
+                length(given).and_then(server::request_timeout)
+            }),
+            max_concurrency: fields.take_some("max_concurrency", request.max_concurrency, server::concurrency),
+            enabled: request.enabled,
+        };
+        fields.finish(Self { key, change })
+    }
+}
+
+impl From<Server> for v1::Server {
+    fn from(server: Server) -> Self {
+        let http = v1::StreamableHttp { url: server.url, header_names: server.header_names };
+        Self {
+            id: server.id.to_string(),
+            name: server.name,
+            description: server.description,
+            enabled: server.enabled,
+            transport: Some(v1::server::Transport::StreamableHttp(http)),
+            connect_timeout: Some(duration(server.connect_timeout)),
+            request_timeout: Some(duration(server.request_timeout)),
+            // The rules hold both numbers far below the bound of the type.
+            max_concurrency: i32::try_from(server.max_concurrency).unwrap_or(i32::MAX),
+            tool_count: i32::try_from(server.tool_count).unwrap_or(i32::MAX),
+            status: Some(server.status.into()),
+            tools_updated_at: server.tools_updated_at.map(timestamp),
+            created_at: Some(timestamp(server.created_at)),
+            updated_at: Some(timestamp(server.updated_at)),
+        }
+    }
+}
+
+impl From<Status> for v1::ServerStatus {
+    fn from(status: Status) -> Self {
+        let state = match status.state {
+            ServerState::Unknown => v1::ServerState::Unknown,
+            ServerState::Healthy => v1::ServerState::Healthy,
+            ServerState::Failing => v1::ServerState::Failing,
+        };
+        Self {
+            state: state.into(),
+            message: status.message,
+            since: status.since.map(timestamp),
+            checked_at: status.checked_at.map(timestamp),
+            protocol_version: status.protocol_version,
+            server_name: status.server_name,
+            server_version: status.server_version,
+            capabilities_json: status.capabilities,
+        }
+    }
+}
