@@ -99,7 +99,6 @@ impl HttpClient {
             .pool_max_idle_per_host(config.pool_max_idle_per_host)
             .http2_keep_alive_interval(HTTP2_PING)
             .http2_adaptive_window(true)
-            .set_host(false)
             .build(connector);
         let shared = Arc::new(Shared { guard, tls, connect_timeout: config.connect_timeout });
         Ok(Self { client, shared })
@@ -143,7 +142,12 @@ impl HttpClient {
         *outgoing.method_mut() = request.method.clone();
         *outgoing.uri_mut() = target.uri().clone();
         let mut headers = request.headers.clone();
-        headers.insert(HOST, target.host_header().clone());
+        if target.is_https() {
+            // It may become HTTP/2, which names the host otherwise; for HTTP/1.1 the client below adds the header.
+            headers.remove(HOST);
+        } else {
+            headers.insert(HOST, target.host_header().clone());
+        }
         *outgoing.headers_mut() = headers;
         let answer = CONNECT_TIMEOUT.scope(timeout, self.client.request(outgoing)).await;
         answer.map_err(|error| classify(target.host(), error))

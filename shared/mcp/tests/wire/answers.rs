@@ -4,7 +4,7 @@ use std::{sync::Mutex, time::Duration};
 
 use crate::common::{HI, call, call_with, http, open, options, try_open};
 use bytes::Bytes;
-use gatehouse_mcp::{Connection, OpenError, Params, RequestError, RequestOptions};
+use gatehouse_mcp::{Connection, OpenError, Params, Piece, RequestError, RequestOptions};
 use gatehouse_outbound::Error as HttpError;
 use gatehouse_testkit::mcp_server::{Act, FakeServer, Reply, Request, event};
 use serde_json::json;
@@ -275,19 +275,18 @@ async fn progress_asked_for_is_reported_and_starts_the_clock_anew() {
 #[tokio::test]
 async fn many_requests_at_once_get_their_own_answers() {
     let server = FakeServer::ordinary().await.unwrap();
-    let connection = open(&server).await;
-    let one = |number: usize| {
-        let connection = &connection;
-        async move {
+    let connection = std::sync::Arc::new(open(&server).await);
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..200 {
+        let connection = connection.clone();
+        calls.spawn(async move {
             let arguments = format!(r#"{{"message":"m{number}"}}"#);
-            let members =
-                [("name", gatehouse_mcp::Piece::Text("echo")), ("arguments", gatehouse_mcp::Piece::Json(&arguments))];
-            let answer =
-                connection.request("tools/call", &Params::new(&members), RequestOptions::default()).await.unwrap();
-            assert_eq!(answer.result_str(), HI.replace("hi", &format!("m{number}")));
-        }
-    };
-    futures_util::future::join_all((0..200).map(one)).await;
+            let members = [("name", Piece::Text("echo")), ("arguments", Piece::Json(&arguments))];
+            let answer = connection.request("tools/call", &Params::new(&members), RequestOptions::default()).await;
+            assert_eq!(answer.unwrap().result_str(), HI.replace("hi", &format!("m{number}")));
+        });
+    }
+    calls.join_all().await;
     let mut ids: Vec<_> =
         server.requests_of("tools/call").iter().map(|request| request.id().as_u64().unwrap()).collect();
     ids.sort_unstable();
