@@ -50,7 +50,7 @@ impl Default for ClientConfig {
             guard: Guard::default(),
             connect_timeout: Duration::from_secs(10),
             pool_idle_timeout: Duration::from_mins(1),
-            pool_max_idle_per_host: 64,
+            pool_max_idle_per_host: 256,
             extra_ca_pem: None,
         }
     }

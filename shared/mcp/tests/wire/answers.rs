@@ -80,6 +80,12 @@ async fn html_is_said_to_be_no_mcp() {
 }
 
 #[tokio::test]
+async fn a_compressed_body_is_not_unpacked() {
+    let error = failing(|_| Reply::json(200, "\u{1f}x").with_header("content-encoding", "gzip")).await;
+    assert!(matches!(&error, RequestError::NotMcp(words) if words.contains("compressed")), "{error:?}");
+}
+
+#[tokio::test]
 async fn ids_that_do_not_exist_break_only_their_call() {
     let error = failing(|_| Reply::json(200, json!({"jsonrpc": "2.0", "id": 999_999, "result": {}}).to_string())).await;
     assert!(matches!(error, RequestError::Protocol(_)), "{error:?}");
