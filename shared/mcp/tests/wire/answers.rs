@@ -251,12 +251,12 @@ async fn redirects_lead_nowhere_but_within_the_origin() {
 async fn progress_asked_for_is_reported_and_starts_the_clock_anew() {
     let (server, connection) = answering(|request| {
         let report = |step: u32| {
-            let params = json!({"progressToken": request.id(), "progress": step, "total": 4, "message": "on it"});
+            let params = json!({"progressToken": request.id(), "progress": step, "total": 6, "message": "on it"});
             let text = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).to_string();
             [Act::Pause(Duration::from_millis(300)), Act::Write(event(None, &text).into())]
         };
         let answer = json!({"jsonrpc": "2.0", "id": request.id(), "result": {}}).to_string();
-        let acts = (1..=4).flat_map(report).collect();
+        let acts = (1..=6).flat_map(report).collect();
         Reply::acts(200, "text/event-stream", acts).then(Act::Write(event(None, &answer).into()))
     })
     .await;
@@ -267,13 +267,13 @@ async fn progress_asked_for_is_reported_and_starts_the_clock_anew() {
     };
     // Shorter than the whole call, longer than any pause in it.
     let options = RequestOptions {
-        timeout: Some(Duration::from_millis(800)),
+        timeout: Some(Duration::from_millis(1_500)),
         on_progress: Some(&note),
         ..RequestOptions::default()
     };
     call_with(&connection, options).await.unwrap();
-    let one = |step: &str| (step.to_owned(), Some("4".to_owned()), Some("on it".to_owned()));
-    assert_eq!(*seen.lock().unwrap(), ["1", "2", "3", "4"].map(one));
+    let one = |step: &str| (step.to_owned(), Some("6".to_owned()), Some("on it".to_owned()));
+    assert_eq!(*seen.lock().unwrap(), ["1", "2", "3", "4", "5", "6"].map(one));
     let sent = server.requests_of("tools/call")[0].json();
     assert_eq!(sent["params"]["_meta"]["progressToken"], sent["id"]);
 }
