@@ -22,7 +22,7 @@ pub struct Config {
     pub workspace_root: Option<PathBuf>,
     /// Which addresses servers may be at: `GATEHOUSE_UPSTREAM_ALLOW` opens networks and hosts besides the public ones.
     pub guard: Guard,
-    /// Certificate authorities for servers besides the system's, as PEM: the file at `GATEHOUSE_UPSTREAM_CA_FILE`.
+    /// Certificate authorities for servers besides the system's, as PEM: the file at `GATEHOUSE_UPSTREAM_CA`.
     pub upstream_ca: Option<String>,
     /// Host names that the edge answers to: `GATEHOUSE_EDGE_ALLOWED_HOSTS`, besides loopback and the public URL's.
     pub allowed_hosts: Vec<String>,
@@ -50,7 +50,7 @@ impl Config {
             public_url,
             workspace_root: source.optional("GATEHOUSE_WORKSPACE_ROOT"),
             guard,
-            upstream_ca: source.file_text("GATEHOUSE_UPSTREAM_CA_FILE"),
+            upstream_ca: source.file_text("GATEHOUSE_UPSTREAM_CA"),
             allowed_hosts: source.list("GATEHOUSE_EDGE_ALLOWED_HOSTS"),
             allowed_origins: source.list("GATEHOUSE_EDGE_ALLOWED_ORIGINS"),
         }

@@ -50,7 +50,7 @@ impl Default for ClientConfig {
             guard: Guard::default(),
             connect_timeout: Duration::from_secs(10),
             pool_idle_timeout: Duration::from_mins(1),
-            pool_max_idle_per_host: 64,
+            pool_max_idle_per_host: 256,
             extra_ca_pem: None,
         }
     }
@@ -147,7 +147,12 @@ impl HttpClient {
         *outgoing.method_mut() = request.method.clone();
         *outgoing.uri_mut() = target.uri().clone();
         let mut headers = request.headers.clone();
-        headers.insert(HOST, target.host_header().clone());
+        if target.is_https() {
+            // It may become HTTP/2, which names the host otherwise; for HTTP/1.1 the client below adds the header.
+            headers.remove(HOST);
+        } else {
+            headers.insert(HOST, target.host_header().clone());
+        }
         *outgoing.headers_mut() = headers;
         let answer = CONNECT_TIMEOUT.scope(timeout, self.client.request(outgoing)).await;
         answer.map_err(|error| classify(target.host(), error))
@@ -169,7 +174,6 @@ fn pooled(shared: &Shared) -> Client<Connector, Full<Bytes>> {
         .pool_max_idle_per_host(shared.pool_max_idle_per_host)
         .http2_keep_alive_interval(HTTP2_PING)
         .http2_adaptive_window(true)
-        .set_host(false)
         .build(connector)
 }
 

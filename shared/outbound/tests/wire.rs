@@ -1,20 +1,24 @@
 //! The client against servers on sockets: guard, redirects, TLS, and what each failure is called.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use gatehouse_outbound::{ClientConfig, Error, Guard, HttpClient, Reason, Request, Step, Target, TlsFailure};
 use gatehouse_testkit::mcp_server::{Act, FakeServer, Reply};
 use http::{HeaderMap, Method, Response};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto::Builder,
+};
 use rcgen::{CertificateParams, Issuer, KeyPair};
 use time::{Duration as Days, OffsetDateTime, macros::datetime};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
-    task::JoinHandle,
+    task::{JoinHandle, JoinSet},
 };
 use tokio_rustls::{
     TlsAcceptor,
@@ -170,7 +174,13 @@ async fn a_probe_gives_the_steps_and_names_the_one_that_failed() {
     assert!(matches!((error.step, error.error), (Step::Connect, Error::ConnectionRefused)));
 }
 
-/// A TLS server that answers every request with `ok`; ends when dropped.
+/// Answers with what the request says of its host: the header, and the authority of its URL.
+async fn host_of(request: http::Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let header = request.headers().get("host").map(|host| host.to_str().unwrap().to_owned());
+    Ok(Response::new(Full::from(format!("{:?} {:?}", header, request.uri().authority().map(ToString::to_string)))))
+}
+
+/// A TLS server that answers every request with [`host_of`]; ends when dropped.
 struct TlsServer {
     address: SocketAddr,
     ca_pem: Vec<u8>,
@@ -183,7 +193,7 @@ impl Drop for TlsServer {
     }
 }
 
-async fn tls_server(name: &str, valid: (OffsetDateTime, OffsetDateTime)) -> TlsServer {
+async fn tls_server(name: &str, valid: (OffsetDateTime, OffsetDateTime), alpn: &[&[u8]]) -> TlsServer {
     let ca_key = KeyPair::generate().unwrap();
     let mut ca = CertificateParams::new(Vec::new()).unwrap();
     ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -195,17 +205,23 @@ async fn tls_server(name: &str, valid: (OffsetDateTime, OffsetDateTime)) -> TlsS
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let config = config.with_no_client_auth().with_single_cert(vec![leaf.der().clone()], key).unwrap();
+    let mut config = config.with_no_client_auth().with_single_cert(vec![leaf.der().clone()], key).unwrap();
+    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
+        let mut connections = JoinSet::new();
         while let Ok((stream, _)) = listener.accept().await {
-            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-            let mut head = [0; 4096];
-            if stream.read(&mut head).await.is_ok_and(|read| read > 0) {
-                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
-            }
+            let acceptor = acceptor.clone();
+            connections.spawn(async move {
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    let service = hyper::service::service_fn(host_of);
+                    let builder = Builder::new(TokioExecutor::new());
+                    // A client that only probes leaves in the middle.
+                    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+                }
+            });
         }
     });
     TlsServer { address, ca_pem, serving }
@@ -220,16 +236,32 @@ fn trusting(ca_pem: Option<Vec<u8>>) -> HttpClient {
 
 #[tokio::test]
 async fn an_authority_given_by_the_operator_is_trusted_and_the_probe_names_version_and_cipher() {
-    let server = tls_server("127.0.0.1", LONG).await;
+    let server = tls_server("127.0.0.1", LONG, &[b"http/1.1"]).await;
     let client = trusting(Some(server.ca_pem.clone()));
     let url = format!("https://{}/", server.address);
     let answer = send(&client, Method::POST, &url).await.unwrap();
-    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
+    let host = format!("Some(\"{}\") None", server.address);
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), host);
     let probe = client.probe(&Target::parse(&url).unwrap(), None).await.unwrap();
     let tls = probe.tls.unwrap();
     assert_eq!(tls.version, "TLSv1.3");
     assert!(tls.cipher.starts_with("TLS13_"), "{tls:?}");
-    assert_eq!(probe.steps.len(), 3);
+    assert_eq!((probe.steps.len(), tls.alpn.as_deref()), (3, Some("http/1.1")));
+}
+
+#[tokio::test]
+async fn http_2_is_spoken_where_the_server_offers_it_over_one_connection_and_names_the_host_once() {
+    let server = tls_server("127.0.0.1", LONG, &[b"h2", b"http/1.1"]).await;
+    let client = trusting(Some(server.ca_pem.clone()));
+    let url = format!("https://{}/", server.address);
+    for _ in 0..3 {
+        let answer = send(&client, Method::POST, &url).await.unwrap();
+        assert_eq!(answer.version(), http::Version::HTTP_2);
+        let host = format!("None Some(\"{}\")", server.address);
+        assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), host);
+    }
+    let probe = client.probe(&Target::parse(&url).unwrap(), None).await.unwrap();
+    assert_eq!(probe.tls.unwrap().alpn.as_deref(), Some("h2"));
 }
 
 #[tokio::test]
@@ -242,7 +274,7 @@ async fn each_failure_of_tls_has_its_own_words() {
         ("other.example", LONG, true, TlsFailure::WrongHost),
         ("127.0.0.1", LONG, false, TlsFailure::UnknownIssuer),
     ] {
-        let server = tls_server(name, valid).await;
+        let server = tls_server(name, valid, &[]).await;
         let client = trusting(trusted.then(|| server.ca_pem.clone()));
         let url = format!("https://{}/", server.address);
         let error = send(&client, Method::POST, &url).await.unwrap_err();

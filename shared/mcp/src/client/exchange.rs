@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use gatehouse_outbound::{Error as HttpError, Request};
 use http::{
     HeaderMap, Method, Response, StatusCode,
-    header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+    header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -52,6 +52,9 @@ impl Shared {
         let response = self.send(Method::POST, &headers.post, body).await?;
         head(response.headers());
         if response.status() == StatusCode::OK {
+            if response.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+                return Err(RequestError::NotMcp("the body is compressed, though that was not asked for".to_owned()));
+            }
             return match kind(response.headers()) {
                 Kind::Json => Ok(Opened::Json(collect(response, self.options.most_message_bytes).await?)),
                 Kind::Stream => Ok(Opened::Stream(response)),

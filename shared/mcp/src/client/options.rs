@@ -37,7 +37,7 @@ pub struct Options {
     pub most_stream_bytes: u64,
     /// Deepest nesting of a message.
     pub most_depth: usize,
-    /// Most requests of the server that are answered at one time; those beyond are refused.
+    /// Most requests of the server that are answered at one time; those beyond are ignored.
     pub most_server_requests: usize,
     /// Whether to keep a stream open for what the server sends of its own accord.
     pub listen: bool,

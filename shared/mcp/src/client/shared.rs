@@ -59,8 +59,11 @@ pub(crate) struct Headers {
 impl Headers {
     fn new(target: &Target, given: HeaderMap, session: Option<(Option<HeaderValue>, HeaderValue)>) -> Self {
         let mut common = given.clone();
-        // Set here, the client only overwrites it: no request has to make room for it.
-        common.insert(HOST, target.host_header().clone());
+        common.remove(HOST);
+        if !target.is_https() {
+            // Set here, the client only overwrites it: no request has to make room for it.
+            common.insert(HOST, target.host_header().clone());
+        }
         // Nothing is unpacked here, so that no small body can become a large one.
         common.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         common.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("gatehouse/", env!("CARGO_PKG_VERSION"))));

@@ -4,7 +4,7 @@ use std::{sync::Mutex, time::Duration};
 
 use crate::common::{HI, call, call_with, http, open, options, try_open};
 use bytes::Bytes;
-use gatehouse_mcp::{Connection, OpenError, Params, RequestError, RequestOptions};
+use gatehouse_mcp::{Connection, OpenError, Params, Piece, RequestError, RequestOptions};
 use gatehouse_outbound::Error as HttpError;
 use gatehouse_testkit::mcp_server::{Act, FakeServer, Reply, Request, event};
 use serde_json::json;
@@ -77,6 +77,12 @@ async fn statuses_are_told_apart() {
 async fn html_is_said_to_be_no_mcp() {
     let error = failing(|_| Reply::new(200, "text/html; charset=utf-8", "<html>Welcome</html>")).await;
     assert_eq!(error.to_string(), "the server does not answer as an MCP server: the content type is text/html");
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_not_unpacked() {
+    let error = failing(|_| Reply::json(200, "\u{1f}x").with_header("content-encoding", "gzip")).await;
+    assert!(matches!(&error, RequestError::NotMcp(words) if words.contains("compressed")), "{error:?}");
 }
 
 #[tokio::test]
@@ -245,12 +251,12 @@ async fn redirects_lead_nowhere_but_within_the_origin() {
 async fn progress_asked_for_is_reported_and_starts_the_clock_anew() {
     let (server, connection) = answering(|request| {
         let report = |step: u32| {
-            let params = json!({"progressToken": request.id(), "progress": step, "total": 4, "message": "on it"});
+            let params = json!({"progressToken": request.id(), "progress": step, "total": 6, "message": "on it"});
             let text = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).to_string();
             [Act::Pause(Duration::from_millis(300)), Act::Write(event(None, &text).into())]
         };
         let answer = json!({"jsonrpc": "2.0", "id": request.id(), "result": {}}).to_string();
-        let acts = (1..=4).flat_map(report).collect();
+        let acts = (1..=6).flat_map(report).collect();
         Reply::acts(200, "text/event-stream", acts).then(Act::Write(event(None, &answer).into()))
     })
     .await;
@@ -261,13 +267,13 @@ async fn progress_asked_for_is_reported_and_starts_the_clock_anew() {
     };
     // Shorter than the whole call, longer than any pause in it.
     let options = RequestOptions {
-        timeout: Some(Duration::from_millis(800)),
+        timeout: Some(Duration::from_millis(1_500)),
         on_progress: Some(&note),
         ..RequestOptions::default()
     };
     call_with(&connection, options).await.unwrap();
-    let one = |step: &str| (step.to_owned(), Some("4".to_owned()), Some("on it".to_owned()));
-    assert_eq!(*seen.lock().unwrap(), ["1", "2", "3", "4"].map(one));
+    let one = |step: &str| (step.to_owned(), Some("6".to_owned()), Some("on it".to_owned()));
+    assert_eq!(*seen.lock().unwrap(), ["1", "2", "3", "4", "5", "6"].map(one));
     let sent = server.requests_of("tools/call")[0].json();
     assert_eq!(sent["params"]["_meta"]["progressToken"], sent["id"]);
 }
@@ -275,19 +281,18 @@ async fn progress_asked_for_is_reported_and_starts_the_clock_anew() {
 #[tokio::test]
 async fn many_requests_at_once_get_their_own_answers() {
     let server = FakeServer::ordinary().await.unwrap();
-    let connection = open(&server).await;
-    let one = |number: usize| {
-        let connection = &connection;
-        async move {
+    let connection = std::sync::Arc::new(open(&server).await);
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..200 {
+        let connection = connection.clone();
+        calls.spawn(async move {
             let arguments = format!(r#"{{"message":"m{number}"}}"#);
-            let members =
-                [("name", gatehouse_mcp::Piece::Text("echo")), ("arguments", gatehouse_mcp::Piece::Json(&arguments))];
-            let answer =
-                connection.request("tools/call", &Params::new(&members), RequestOptions::default()).await.unwrap();
-            assert_eq!(answer.result_str(), HI.replace("hi", &format!("m{number}")));
-        }
-    };
-    futures_util::future::join_all((0..200).map(one)).await;
+            let members = [("name", Piece::Text("echo")), ("arguments", Piece::Json(&arguments))];
+            let answer = connection.request("tools/call", &Params::new(&members), RequestOptions::default()).await;
+            assert_eq!(answer.unwrap().result_str(), HI.replace("hi", &format!("m{number}")));
+        });
+    }
+    calls.join_all().await;
     let mut ids: Vec<_> =
         server.requests_of("tools/call").iter().map(|request| request.id().as_u64().unwrap()).collect();
     ids.sort_unstable();

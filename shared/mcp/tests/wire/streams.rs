@@ -190,6 +190,21 @@ async fn a_request_of_the_server_reaches_whoever_takes_it_with_the_call_it_belon
 }
 
 #[tokio::test]
+async fn a_flood_of_requests_of_the_server_is_bounded_and_holds_no_answer_up() {
+    let server = serving(|request| {
+        let ask = |id: u32| event(None, &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"elicitation/create"}}"#));
+        let answered = event(None, &answer(&request.id(), &json!({})));
+        (request.rpc() == "tools/call").then(|| Reply::stream((0..100).map(ask).chain([answered])))
+    })
+    .await;
+    let recorder = Arc::new(Recorder { reply: Some(|| std::future::pending().boxed()), ..Recorder::default() });
+    let few = Options { most_server_requests: 4, ..options() };
+    let connection = try_open(&server, few, recorder.clone()).await.unwrap();
+    call(&connection).await.unwrap();
+    assert_eq!(recorder.requests.lock().unwrap().len(), 4);
+}
+
+#[tokio::test]
 async fn a_request_that_the_server_takes_back_is_not_answered() {
     let server =
         serving(|request| (request.method == "GET").then(|| Reply::acts(200, "text/event-stream", vec![Act::Pushed])))
