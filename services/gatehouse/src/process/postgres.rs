@@ -35,6 +35,9 @@ const NAME: &str = "gatehouse";
 const PORT: u16 = 5432;
 /// Longest path of a Unix socket that every system takes, in bytes.
 const MAX_SOCKET_PATH: usize = 100;
+/// Where sockets go whose cluster's own path is too long; not `TMPDIR`, which may be as long.
+const TEMPORARY: &str = "/tmp";
+const TEMPORARY_PREFIX: &str = "gatehouse-sockets-";
 /// Longest wait for a start, recovery after a crash included.
 const START_TIMEOUT: Duration = Duration::from_mins(5);
 const START_PAUSE: Duration = Duration::from_millis(50);
@@ -282,7 +285,7 @@ fn made_by(folder: &Path) -> Result<Option<String>, Error> {
 /// A private folder with a short path, for the socket of a cluster whose own path is too long.
 fn temporary_folder(user: &User) -> Result<PathBuf, Error> {
     let random = u64::from_be_bytes(random_bytes()?);
-    let path = PathBuf::from(format!("/tmp/gatehouse-{random:016x}"));
+    let path = Path::new(TEMPORARY).join(format!("{TEMPORARY_PREFIX}{random:016x}"));
     user.private_folder(&path)?;
     Ok(path)
 }
