@@ -1,9 +1,10 @@
 //! Configuration from the environment and a file, with every error reported at once.
 //!
-//! A value is asked for by the name of its environment variable. In the TOML file the same value has the name in lower case
-//! without `GATEHOUSE_`: `GATEHOUSE_OPS_LISTEN` is `ops_listen`, `DATABASE_URL` is `database_url`. The environment wins.
-//! A variable that is set to nothing counts as not set. A getter that finds a wrong value notes it and goes on with the
-//! default, so that [`Source::finish`] can report all of them together; nobody uses a configuration before that.
+//! A value is asked for by the name of its environment variable. In the TOML file the same value has the name in lower
+//! case without `GATEHOUSE_`: `GATEHOUSE_OPS_LISTEN` is `ops_listen`, `DATABASE_URL` is `database_url`. The environment
+//! wins. A variable that is set to nothing counts as not set. A getter that finds a wrong value notes it and goes on
+//! with the default, so that [`Source::finish`] can report all of them together; nobody uses a configuration before
+//! that.
 
 use std::{
     collections::BTreeMap,
@@ -44,6 +45,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("GATEHOUSE_SERVICE_TOKEN_FILE", "path of a file with the token that services share"),
     ("GATEHOUSE_TASK_POLLER_LISTEN", "an address and port, such as 127.0.0.1:7302"),
     ("GATEHOUSE_UPSTREAM_ALLOW", "networks and host names of upstreams that may be private, separated by commas"),
+    ("GATEHOUSE_UPSTREAM_CA_FILE", "path of a PEM file with authorities for servers besides the system's"),
     ("GATEHOUSE_WORKSPACE_ROOT", "path of the folder that holds the sessions' workspaces"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "the URL of an OTLP collector (gRPC), such as http://127.0.0.1:4317"),
 ];

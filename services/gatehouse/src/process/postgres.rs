@@ -1,8 +1,8 @@
 //! The Postgres of `up`: a cluster of its own in the data folder, from the machine's binaries.
 //!
 //! It listens on a Unix socket only, in a folder that nobody but its owner (and root) can enter; inside that folder no
-//! password is needed. [`binaries`] finds the programs, [`user`] the account they run under, [`leftover`] deals with what a
-//! killed `up` left behind.
+//! password is needed. [`binaries`] finds the programs, [`user`] the account they run under, [`leftover`] deals with
+//! what a killed `up` left behind.
 
 mod binaries;
 mod leftover;
@@ -135,7 +135,8 @@ impl Cluster {
         format!("postgres://{NAME}@localhost:{PORT}/{database}?host={}", host.replace('+', "%20"))
     }
 
-    /// Makes the cluster when there is none, ends what a killed `up` left behind, starts Postgres and waits until it answers.
+    /// Makes the cluster when there is none, ends what a killed `up` left behind, starts Postgres and waits until it
+    /// answers.
     pub(super) async fn start(self, shutdown: &CancellationToken) -> Result<Running, Error> {
         if made_by(&self.folder)?.is_none() {
             self.initialise().await?;

@@ -11,7 +11,8 @@ use super::{Cluster, Error, PORT, TEMPORARY, TEMPORARY_PREFIX, failed};
 /// A number that no process has: above Linux' largest (2²²).
 const NOBODY: u32 = 4_194_305;
 
-/// Stops a Postgres that still runs on the cluster. We hold the lock of the data folder, so it belongs to no other `up`.
+/// Stops a Postgres that still runs on the cluster. We hold the lock of the data folder, so it belongs to no other
+/// `up`.
 pub(super) async fn end(cluster: &Cluster) -> Result<(), Error> {
     let file = cluster.folder.join("postmaster.pid");
     let Some(text) = read(&file)? else { return Ok(()) };
@@ -30,8 +31,8 @@ pub(super) async fn end(cluster: &Cluster) -> Result<(), Error> {
         }
         Process::Another => {
             // Postgres takes any process of this number, also one that has ended and was not waited for, for another
-            // Postgres, and would not start. The rest of the file stays: by it Postgres checks that nothing uses the memory
-            // of the one before.
+            // Postgres, and would not start. The rest of the file stays: by it Postgres checks that nothing uses the
+            // memory of the one before.
             tracing::warn!(
                 process.id = pid,
                 "the process that the lock file of a killed Postgres names is another one"
