@@ -1,7 +1,7 @@
 //! The command line, and the processes among its commands: `up`, each service alone, `migrate`.
 //!
-//! `up`: [`data`] finds and locks the data folder → [`postgres`] starts the cluster in it, unless `DATABASE_URL` names another
-//! → the services start in this process → [`endpoints`] tells the administrator's commands where they are.
+//! `up`: [`data`] finds and locks the data folder → [`postgres`] starts the cluster in it, unless `DATABASE_URL` names
+//! another → the services start in this process → [`endpoints`] tells the administrator's commands where they are.
 
 mod data;
 mod endpoints;

@@ -1,7 +1,7 @@
 //! The interaction service. It will keep cards: the questions that wait for a person.
 //!
-//! Today it starts, is healthy, serves health and reflection, and drains; it has no RPC of its own yet. A request's path will
-//! be `grpc.rs` (what was asked) → a noun's file (what is decided) → `store.rs` (what is remembered).
+//! Today it starts, is healthy, serves health and reflection, and drains; it has no RPC of its own yet. A request's
+//! path will be `grpc.rs` (what was asked) → a noun's file (what is decided) → `store.rs` (what is remembered).
 
 mod config;
 mod error;

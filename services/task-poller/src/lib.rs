@@ -1,7 +1,7 @@
 //! The task-poller service. It will keep background calls: polls tasks, delivers events and webhooks.
 //!
-//! Today it starts, is healthy, serves health and reflection, and drains; it has no RPC of its own yet. A request's path will
-//! be `grpc.rs` (what was asked) → a noun's file (what is decided) → `store.rs` (what is remembered).
+//! Today it starts, is healthy, serves health and reflection, and drains; it has no RPC of its own yet. A request's
+//! path will be `grpc.rs` (what was asked) → a noun's file (what is decided) → `store.rs` (what is remembered).
 
 mod config;
 mod error;

@@ -1,9 +1,10 @@
 //! Configuration from the environment and a file, with every error reported at once.
 //!
-//! A value is asked for by the name of its environment variable. In the TOML file the same value has the name in lower case
-//! without `GATEHOUSE_`: `GATEHOUSE_OPS_LISTEN` is `ops_listen`, `DATABASE_URL` is `database_url`. The environment wins.
-//! A variable that is set to nothing counts as not set. A getter that finds a wrong value notes it and goes on with the
-//! default, so that [`Source::finish`] can report all of them together; nobody uses a configuration before that.
+//! A value is asked for by the name of its environment variable. In the TOML file the same value has the name in lower
+//! case without `GATEHOUSE_`: `GATEHOUSE_OPS_LISTEN` is `ops_listen`, `DATABASE_URL` is `database_url`. The environment
+//! wins. A variable that is set to nothing counts as not set. A getter that finds a wrong value notes it and goes on
+//! with the default, so that [`Source::finish`] can report all of them together; nobody uses a configuration before
+//! that.
 
 use std::{
     collections::BTreeMap,

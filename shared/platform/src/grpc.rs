@@ -1,7 +1,7 @@
 //! gRPC as every service serves it and calls it.
 //!
-//! The path of a request: [`observe`] (span, log line, metrics, panic guard) → [`guard`] (bound, credential, deadline) → the
-//! service's handler. Health is open to everybody, reflection to any credential; each handler asks
+//! The path of a request: `observe` (span, log line, metrics, panic guard) → `guard` (bound, credential, deadline) →
+//! the service's handler. Health is open to everybody, reflection to any credential; each handler asks
 //! [`crate::auth::require`] for the scope it needs.
 
 mod guard;

@@ -1,5 +1,5 @@
-//! The ops server: whether the process lives, whether it is ready, and its metrics. HTTP, without credentials; it tells no
-//! secrets, and belongs on an address that only the operator's network reaches.
+//! The ops server: whether the process lives, whether it is ready, and its metrics. HTTP, without credentials; it tells
+//! no secrets, and belongs on an address that only the operator's network reaches.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -18,8 +18,8 @@ struct Ops {
     metrics: PrometheusHandle,
 }
 
-/// Starts it. `/healthz`: 200 while the process runs. `/readyz`: 200 while the database answers and no shutdown has begun,
-/// else 503 with the reason. `/metrics`: the Prometheus text format.
+/// Starts it. `/healthz`: 200 while the process runs. `/readyz`: 200 while the database answers and no shutdown has
+/// begun, else 503 with the reason. `/metrics`: the Prometheus text format.
 pub async fn start(context: &Context, listen: SocketAddr, metrics: PrometheusHandle) -> io::Result<RunningServer> {
     let listener = TcpListener::bind(listen).await.map_err(|error| {
         io::Error::new(error.kind(), format!("GATEHOUSE_OPS_LISTEN: {listen} cannot be listened on: {error}"))

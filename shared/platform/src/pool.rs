@@ -46,8 +46,8 @@ pub enum Error {
     },
 }
 
-/// Opens the pool of `process`; waits up to [`STARTUP_WAIT`] for a database that is not up yet. Each statement ends after
-/// 30 s, each wait for a lock after 10 s, each idle transaction after 60 s.
+/// Opens the pool of `process`; waits up to [`STARTUP_WAIT`] for a database that is not up yet. Each statement ends
+/// after 30 s, each wait for a lock after 10 s, each idle transaction after 60 s.
 pub async fn connect(process: &str, url: &SecretString) -> Result<PgPool, Error> {
     let options = PgConnectOptions::from_str(url.expose_secret()).map_err(|_| Error::Url)?;
     let options = options.application_name(&format!("gatehouse-{process}"));

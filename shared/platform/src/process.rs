@@ -145,8 +145,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Opens the pool, waits for the database and its schema, stores the first admin key, starts the ops server, and makes
-    /// SIGTERM and SIGINT cancel `shutdown`.
+    /// Opens the pool, waits for the database and its schema, stores the first admin key, starts the ops server, and
+    /// makes SIGTERM and SIGINT cancel `shutdown`.
     pub async fn start(
         name: &str,
         config: Config,
@@ -226,8 +226,8 @@ async fn ensure_admin_key(context: &Context, key: &SecretString) -> Result<(), s
     Ok(())
 }
 
-/// Runs one service as a whole process and returns its exit code: 0 after a graceful shutdown, 1 when it failed, 2 when the
-/// configuration is wrong. `ops_offset` is added to the default port of the ops server.
+/// Runs one service as a whole process and returns its exit code: 0 after a graceful shutdown, 1 when it failed, 2 when
+/// the configuration is wrong. `ops_offset` is added to the default port of the ops server.
 pub fn run<C, E, F>(
     name: &'static str,
     config_file: Option<&Path>,

@@ -76,3 +76,36 @@ impl Drop for RunningServer {
         self.task.abort();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    fn spawn(
+        serve: impl Future<Output = Result<(), Ended>> + Send + 'static,
+        shutdown: &CancellationToken,
+    ) -> RunningServer {
+        RunningServer::spawn("test", SocketAddr::from(([127, 0, 0, 1], 1)), shutdown.clone(), serve)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_never_end_hold_a_shutdown_up_for_ten_seconds_and_no_longer() {
+        let shutdown = CancellationToken::new();
+        let running = spawn(std::future::pending(), &shutdown);
+        shutdown.cancel();
+        let began = Instant::now();
+        running.wait().await.unwrap();
+        assert!((DRAIN..DRAIN * 2).contains(&began.elapsed()));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_fails_or_panics_says_so() {
+        let shutdown = CancellationToken::new();
+        let broken = spawn(async { Err(io::Error::other("broken").into()) }, &shutdown);
+        assert!(matches!(broken.wait().await, Err(Ended::Socket(_))));
+        let defect = spawn(async { panic!("a defect") }, &shutdown);
+        assert!(matches!(defect.wait().await, Err(Ended::Panicked)));
+    }
+}

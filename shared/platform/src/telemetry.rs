@@ -58,7 +58,8 @@ pub enum Error {
 }
 
 impl Config {
-    /// From `GATEHOUSE_LOG`, `GATEHOUSE_LOG_FORMAT` (default: human on a terminal, else JSON), `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    /// From `GATEHOUSE_LOG`, `GATEHOUSE_LOG_FORMAT` (default: human on a terminal, else JSON),
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub fn load(source: &Source) -> Self {
         let filter = source.text("GATEHOUSE_LOG").unwrap_or(DEFAULT_FILTER).to_owned();
         if EnvFilter::try_new(&filter).is_err() {

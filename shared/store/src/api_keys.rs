@@ -81,8 +81,9 @@ pub async fn touch(connection: &mut PgConnection, id: ApiKeyId, now: OffsetDateT
     Ok(done.rows_affected() == 1)
 }
 
-/// Stores the operator's admin key when no admin key is in force. Doing it again changes nothing, and a key that was revoked
-/// does not come back. Takes a transaction, since it locks the table so that replicas that start together agree.
+/// Stores the operator's admin key when no admin key is in force. Doing it again changes nothing, and a key that was
+/// revoked does not come back. Takes a transaction, since it locks the table so that replicas that start together
+/// agree.
 pub async fn ensure_first_admin_key(
     transaction: &mut Transaction<'_, Postgres>,
     key: &SecretString,

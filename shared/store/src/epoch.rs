@@ -16,8 +16,8 @@ pub async fn read(connection: &mut PgConnection) -> Result<Epoch, sqlx::Error> {
     sqlx::query_as!(Epoch, "SELECT catalog, sessions FROM config_epoch").fetch_one(connection).await
 }
 
-/// Counts a change of servers, tools, profiles or settings, and returns the new count. Holds the row until the transaction
-/// ends, which puts changes in the order of their commits: call it last.
+/// Counts a change of servers, tools, profiles or settings, and returns the new count. Holds the row until the
+/// transaction ends, which puts changes in the order of their commits: call it last.
 pub async fn bump_catalog(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!("UPDATE config_epoch SET catalog = catalog + 1 RETURNING catalog").fetch_one(connection).await
 }

@@ -1,7 +1,8 @@
-//! What more than one service needs of the database: migrations, sealed secrets, the change counters, API keys, settings.
+//! What more than one service needs of the database: migrations, sealed secrets, the change counters, API keys,
+//! settings.
 //!
-//! One request's path ends here in free functions on `&mut PgConnection`: the caller opens the transaction and commits it.
-//! Nothing here decides, waits for anything but the database, or speaks to another service.
+//! One request's path ends here in free functions on `&mut PgConnection`: the caller opens the transaction and commits
+//! it. Nothing here decides, waits for anything but the database, or speaks to another service.
 
 pub mod api_keys;
 pub mod epoch;

@@ -100,7 +100,8 @@ async fn compare(connection: &mut PgConnection) -> Result<(), Error> {
     if exists != Some(true) {
         return Err(Error::Older { found: 0, wanted });
     }
-    // Not a checked macro: the table is the migrator's own and is not part of the schema that queries are checked against.
+    // Not a checked macro: the table is the migrator's own and is not part of the schema that queries are checked
+    // against.
     let rows: Vec<(i64, Vec<u8>, bool)> =
         sqlx::query_as("SELECT version, checksum, success FROM _sqlx_migrations ORDER BY version")
             .fetch_all(&mut *connection)

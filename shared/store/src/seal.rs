@@ -1,8 +1,8 @@
 //! Sealing of secrets at rest, and keys derived for signing.
 //!
 //! A sealed value is `version (1) | length of the key id (1) | key id | nonce (24) | ciphertext and tag`:
-//! XChaCha20-Poly1305 with a random nonce, with the header and the place (table, column, row) as associated data, so that a
-//! value that was moved to another row, column or table does not open.
+//! XChaCha20-Poly1305 with a random nonce, with the header and the place (table, column, row) as associated data, so
+//! that a value that was moved to another row, column or table does not open.
 
 use std::fmt;
 
@@ -182,7 +182,8 @@ impl Keyring {
         self.keys[0].derive(purpose)
     }
 
-    /// The keys to verify signatures for `purpose` with, one for each key of the keyring; the first is [`Self::derive`]'s.
+    /// The keys to verify signatures for `purpose` with, one for each key of the keyring; the first is
+    /// [`Self::derive`]'s.
     pub fn derive_all(&self, purpose: &str) -> Vec<SecretBox<[u8; KEY_BYTES]>> {
         self.keys.iter().map(|key| key.derive(purpose)).collect()
     }

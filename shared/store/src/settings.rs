@@ -27,8 +27,8 @@ pub struct Stored {
     pub rows: Vec<Row>,
 }
 
-/// Loads the settings. A row that this version does not know, or whose value is out of bounds, is logged and left out: a
-/// row that a newer version wrote must not stop this one.
+/// Loads the settings. A row that this version does not know, or whose value is out of bounds, is logged and left out:
+/// a row that a newer version wrote must not stop this one.
 pub async fn load(connection: &mut PgConnection) -> Result<Stored, sqlx::Error> {
     let rows = sqlx::query_as!(Row, "SELECT key, value, updated_at, updated_by FROM settings ORDER BY key")
         .fetch_all(connection)

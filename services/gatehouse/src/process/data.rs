@@ -50,8 +50,8 @@ pub(super) struct DataFolder {
 }
 
 impl DataFolder {
-    /// Makes the folder when it is not there (mode 0700), and locks it. `chosen`, else `./.gatehouse` when there is one, else
-    /// `$XDG_DATA_HOME/gatehouse`.
+    /// Makes the folder when it is not there (mode 0700), and locks it. `chosen`, else `./.gatehouse` when there is
+    /// one, else `$XDG_DATA_HOME/gatehouse`.
     pub(super) fn open(chosen: Option<&Path>) -> Result<Self, Error> {
         let path = match chosen {
             Some(path) => path.to_owned(),
@@ -84,7 +84,8 @@ impl DataFolder {
         &self.path
     }
 
-    /// The secret in the file of this name; made by `generate` (mode 0600) when there is no such file. Never overwritten.
+    /// The secret in the file of this name; made by `generate` (mode 0600) when there is no such file. Never
+    /// overwritten.
     pub(super) fn secret(
         &self,
         name: &str,

@@ -18,7 +18,8 @@ pub(super) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Endpoints at these addresses; `tls` of the gRPC server. An address that means every interface is shown as loopback.
+    /// Endpoints at these addresses; `tls` of the gRPC server. An address that means every interface is shown as
+    /// loopback.
     pub(super) fn new(mcp: SocketAddr, grpc: SocketAddr, grpc_tls: bool, ops: SocketAddr) -> Self {
         let scheme = if grpc_tls { "https" } else { "http" };
         Self {

@@ -1,8 +1,8 @@
 //! The Postgres of `up`: a cluster of its own in the data folder, from the machine's binaries.
 //!
 //! It listens on a Unix socket only, in a folder that nobody but its owner (and root) can enter; inside that folder no
-//! password is needed. [`binaries`] finds the programs, [`user`] the account they run under, [`leftover`] deals with what a
-//! killed `up` left behind.
+//! password is needed. [`binaries`] finds the programs, [`user`] the account they run under, [`leftover`] deals with
+//! what a killed `up` left behind.
 
 mod binaries;
 mod leftover;
@@ -35,6 +35,9 @@ const NAME: &str = "gatehouse";
 const PORT: u16 = 5432;
 /// Longest path of a Unix socket that every system takes, in bytes.
 const MAX_SOCKET_PATH: usize = 100;
+/// Where sockets go whose cluster's own path is too long; not `TMPDIR`, which may be as long.
+const TEMPORARY: &str = "/tmp";
+const TEMPORARY_PREFIX: &str = "gatehouse-sockets-";
 /// Longest wait for a start, recovery after a crash included.
 const START_TIMEOUT: Duration = Duration::from_mins(5);
 const START_PAUSE: Duration = Duration::from_millis(50);
@@ -132,7 +135,8 @@ impl Cluster {
         format!("postgres://{NAME}@localhost:{PORT}/{database}?host={}", host.replace('+', "%20"))
     }
 
-    /// Makes the cluster when there is none, ends what a killed `up` left behind, starts Postgres and waits until it answers.
+    /// Makes the cluster when there is none, ends what a killed `up` left behind, starts Postgres and waits until it
+    /// answers.
     pub(super) async fn start(self, shutdown: &CancellationToken) -> Result<Running, Error> {
         if made_by(&self.folder)?.is_none() {
             self.initialise().await?;
@@ -282,7 +286,7 @@ fn made_by(folder: &Path) -> Result<Option<String>, Error> {
 /// A private folder with a short path, for the socket of a cluster whose own path is too long.
 fn temporary_folder(user: &User) -> Result<PathBuf, Error> {
     let random = u64::from_be_bytes(random_bytes()?);
-    let path = PathBuf::from(format!("/tmp/gatehouse-{random:016x}"));
+    let path = Path::new(TEMPORARY).join(format!("{TEMPORARY_PREFIX}{random:016x}"));
     user.private_folder(&path)?;
     Ok(path)
 }

@@ -1,9 +1,15 @@
 //! Each service as a process of its own, over the wire.
 
-use std::process::Command;
+use std::{
+    process::Command,
+    sync::{Arc, Mutex},
+};
 
+use axum::Router;
+use bytes::Bytes;
 use gatehouse_store::Keyring;
 use gatehouse_testkit::{Database, eventually};
+use http::Uri;
 use secrecy::ExposeSecret as _;
 use tonic::{Code, Request, transport::Channel};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
@@ -126,4 +132,35 @@ async fn no_secret_is_in_any_line_that_a_process_prints_however_much_it_logs() {
         let line = printed.lines().find(|line| line.contains(secret));
         assert_eq!(line, None);
     }
+}
+
+#[tokio::test]
+async fn spans_reach_the_collector_under_the_trace_of_the_caller() {
+    let received = Arc::new(Mutex::new(Vec::<u8>::new()));
+    let into = received.clone();
+    let export = async move |path: Uri, body: Bytes| {
+        assert_eq!(path.path(), "/opentelemetry.proto.collector.trace.v1.TraceService/Export");
+        into.lock().unwrap().extend_from_slice(&body);
+        [("content-type", "application/grpc"), ("grpc-status", "0")]
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let collector = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(axum::serve(listener, Router::new().fallback(export)).into_future());
+
+    let (folder, database) = (Folder::new(), Database::new().await);
+    let keyring = Keyring::generate().unwrap();
+    let mut command = service("oauth", &database, keyring.expose_secret());
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector);
+    let mut running = Running::start(command, folder.path().join("output"));
+    let channel = connect(&running.address("oauth").await).await;
+    let mut request = Request::new(HealthCheckRequest::default());
+    let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    request.metadata_mut().insert("traceparent", traceparent.parse().unwrap());
+    HealthClient::new(channel).check(request).await.unwrap();
+    running.signal("TERM");
+    assert_eq!(running.ended().await.code(), Some(0), "{}", running.printed());
+    let trace = 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736_u128.to_be_bytes();
+    let received = received.lock().unwrap();
+    assert!(received.windows(16).any(|window| window == trace), "{} bytes", received.len());
+    assert!(received.windows(15).any(|window| window == b"gatehouse-oauth"));
 }

@@ -140,7 +140,14 @@ async fn a_path_that_is_too_long_for_a_socket_and_has_odd_characters_works() {
     let nested = Folder::new();
     std::os::unix::fs::symlink(&data, nested.path().join("data")).unwrap();
     fs::create_dir(&data).unwrap();
+    let mut up = Up::start(&nested, &[]).await;
+    let pid_file = fs::read_to_string(up.data("postgres/postmaster.pid")).unwrap();
+    let sockets = std::path::PathBuf::from(pid_file.lines().nth(4).unwrap());
+    assert_eq!(mode(&sockets), 0o700);
+    up.running.kill();
+    // The next start finds the one that still runs, and the folder of its socket.
     stopped(Up::start(&nested, &[]).await).await;
+    assert!(!sockets.exists());
 }
 
 #[tokio::test]

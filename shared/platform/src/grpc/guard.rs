@@ -20,8 +20,8 @@ use crate::{
 pub(super) const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 /// Longest time a caller may name for a unary RPC.
 pub(super) const MAX_DEADLINE: Duration = Duration::from_mins(5);
-/// The answer leaves this long before the deadline (and at most a tenth of it), so that the caller gets our words and not its
-/// own transport's, nor tonic's, which counts the same time.
+/// The answer leaves this long before the deadline (and at most a tenth of it), so that the caller gets our words and
+/// not its own transport's, nor tonic's, which counts the same time.
 const DEADLINE_MARGIN: Duration = Duration::from_millis(10);
 /// Most unary RPCs at once; more wait, within their deadlines.
 const MOST_UNARY: usize = 512;

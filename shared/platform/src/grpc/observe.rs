@@ -1,7 +1,7 @@
 //! One log line and one measurement for each request, and the guard against panics.
 //!
-//! The status of a gRPC answer comes after its body, in the trailers; so the answer's body carries the measurement, and ends
-//! it when the trailers pass or when the caller goes away.
+//! The status of a gRPC answer comes after its body, in the trailers; so the answer's body carries the measurement, and
+//! ends it when the trailers pass or when the caller goes away.
 
 use std::{
     any::Any,

@@ -64,8 +64,8 @@ pub enum Error {
 }
 
 impl Config {
-    /// From the variable of the address, and `GATEHOUSE_GRPC_TLS_{CERT,KEY,CLIENT_CA}`. Notes an address beyond loopback
-    /// without TLS.
+    /// From the variable of the address, and `GATEHOUSE_GRPC_TLS_{CERT,KEY,CLIENT_CA}`. Notes an address beyond
+    /// loopback without TLS.
     pub fn load(source: &Source, variable: &str, default: SocketAddr) -> Self {
         let config = Self { listen: source.value(variable, default), tls: ServerTls::load(source) };
         if let Err(error) = config.check() {

@@ -36,8 +36,8 @@ impl KeyPair {
 pub struct ServerTls {
     /// What the server shows.
     pub own: KeyPair,
-    /// The authority whose client certificates count as the service credential (mTLS), as PEM. Callers without a certificate
-    /// still need another credential.
+    /// The authority whose client certificates count as the service credential (mTLS), as PEM. Callers without a
+    /// certificate still need another credential.
     pub client_ca: Option<String>,
 }
 

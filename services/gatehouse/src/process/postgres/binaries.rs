@@ -42,7 +42,8 @@ pub(super) fn find() -> Vec<Binaries> {
         folders.extend(versions);
     }
     let mut seen = BTreeSet::new();
-    // The real folder: the programs find their libraries and files from it, and links to single programs lead to the others.
+    // The real folder: the programs find their libraries and files from it, and links to single programs lead to the
+    // others.
     let real =
         folders.iter().filter_map(|folder| folder.join("postgres").canonicalize().ok()?.parent().map(Path::to_owned));
     let mut found = Vec::new();

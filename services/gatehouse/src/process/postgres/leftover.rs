@@ -6,16 +6,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Cluster, Error, PORT, failed};
+use super::{Cluster, Error, PORT, TEMPORARY, TEMPORARY_PREFIX, failed};
 
 /// A number that no process has: above Linux' largest (2²²).
 const NOBODY: u32 = 4_194_305;
 
-/// Stops a Postgres that still runs on the cluster. We hold the lock of the data folder, so it belongs to no other `up`.
+/// Stops a Postgres that still runs on the cluster. We hold the lock of the data folder, so it belongs to no other
+/// `up`.
 pub(super) async fn end(cluster: &Cluster) -> Result<(), Error> {
     let file = cluster.folder.join("postmaster.pid");
     let Some(text) = read(&file)? else { return Ok(()) };
     let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    if let Some(sockets) = rest.lines().nth(3).map(Path::new).filter(|sockets| **sockets != *cluster.sockets) {
+        remove_temporary(sockets);
+    }
     let Ok(pid) = first.trim().parse::<u32>() else { return Ok(()) };
     match whose(pid, &cluster.folder) {
         Process::Ours => {
@@ -27,8 +31,8 @@ pub(super) async fn end(cluster: &Cluster) -> Result<(), Error> {
         }
         Process::Another => {
             // Postgres takes any process of this number, also one that has ended and was not waited for, for another
-            // Postgres, and would not start. The rest of the file stays: by it Postgres checks that nothing uses the memory
-            // of the one before.
+            // Postgres, and would not start. The rest of the file stays: by it Postgres checks that nothing uses the
+            // memory of the one before.
             tracing::warn!(
                 process.id = pid,
                 "the process that the lock file of a killed Postgres names is another one"
@@ -38,6 +42,15 @@ pub(super) async fn end(cluster: &Cluster) -> Result<(), Error> {
         }
         // Postgres sees that for itself.
         Process::Gone => Ok(()),
+    }
+}
+
+/// Removes a socket folder of our own making under the system's temporary folder, and no other.
+fn remove_temporary(sockets: &Path) {
+    let ours = sockets.parent() == Some(Path::new(TEMPORARY))
+        && sockets.file_name().is_some_and(|name| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()));
+    if ours && let Err(error) = fs::remove_dir_all(sockets) {
+        tracing::debug!(error.message = %error, folder = %sockets.display(), "an old socket folder stays");
     }
 }
 

@@ -59,8 +59,8 @@ impl User {
         }
     }
 
-    /// The real path of folder `name` in `data`, which need not be there yet, such that this account can reach it. When the
-    /// parents of `data` cannot be entered, the folder is another one that a link in `data` leads to.
+    /// The real path of folder `name` in `data`, which need not be there yet, such that this account can reach it. When
+    /// the parents of `data` cannot be entered, the folder is another one that a link in `data` leads to.
     pub(super) fn reachable_folder(&self, data: &Path, name: &str) -> Result<PathBuf, Error> {
         let folder = data.join(name);
         if let Ok(target) = fs::read_link(&folder) {
