@@ -39,8 +39,12 @@ secret_file() {
 }
 
 start_gatehouse() {
-  local log=$DATA/logs/gatehouse.log
-  rm -f "$DATA/endpoints.json"
+  local log=$DATA/logs/gatehouse.log running
+  if [[ -s $DATA/endpoints.json ]]; then
+    running=$(field pid <"$DATA/endpoints.json")
+    ! kill -0 "$running" 2>/dev/null || die "it runs already, as process $running"
+    rm "$DATA/endpoints.json"
+  fi
   in_background "$log" "$GATEHOUSE" up --data "$DATA"
   GATEHOUSE_PID=$STARTED
   until_ready "gatehouse" "$GATEHOUSE_PID" "$log" test -s "$DATA/endpoints.json"
