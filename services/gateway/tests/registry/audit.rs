@@ -19,8 +19,8 @@ async fn put(gateway: &Gateway, number: u32, session: &str, tool: &str, outcome:
             "INSERT INTO calls (id, session_id, actor, run_id, server, tool, hints, outcome, started_at, duration_us,
                                 retries, arguments, arguments_bytes, arguments_sha256, result_bytes, structured_result,
                                 error, trace_id, replica_id)
-             VALUES ('{}', '{session}', 'bot', '{}', 'orders', '{tool}', 9, {outcome}, to_timestamp({number}), {duration},
-                     1, '{{\"a\":1}}', 7, '\\xab', 12, '{{\"b\":2}}', '', 'trace', '{}')",
+             VALUES ('{}', '{session}', 'bot', '{}', 'orders', '{tool}', 9, {outcome}, to_timestamp({number}),
+                     {duration}, 1, '{{\"a\":1}}', 7, '\\xab', 12, '{{\"b\":2}}', '', 'trace', '{}')",
             id(number),
             id(900),
             id(901),
@@ -57,8 +57,8 @@ async fn start() -> (Gateway, String) {
     (gateway, session)
 }
 
-const fn at(seconds: i64) -> Option<prost_types::Timestamp> {
-    Some(prost_types::Timestamp { seconds, nanos: 0 })
+const fn at(seconds: i64) -> prost_types::Timestamp {
+    prost_types::Timestamp { seconds, nanos: 0 }
 }
 
 #[tokio::test]
@@ -77,8 +77,8 @@ async fn calls_are_listed_newest_first_and_each_filter_holds() {
         (v1::ListCallsRequest { tool: text("add"), ..all() }, &[2]),
         (outcome(CallOutcome::Running), &[3]),
         (outcome(CallOutcome::Unknown), &[4]),
-        (v1::ListCallsRequest { from: at(2), to: at(4), ..all() }, &[3, 2]),
-        (v1::ListCallsRequest { session: text("e"), tool: text("get"), to: at(4), ..all() }, &[1]),
+        (v1::ListCallsRequest { from: Some(at(2)), to: Some(at(4)), ..all() }, &[3, 2]),
+        (v1::ListCallsRequest { session: text("e"), tool: text("get"), to: Some(at(4)), ..all() }, &[1]),
     ];
     for (request, expected) in cases {
         assert_eq!(numbers(&gateway, request.clone()).await, expected, "{request:?}");
@@ -114,12 +114,12 @@ async fn every_wrong_filter_is_named_at_once() {
         server: "x".repeat(257),
         tool: "\n".to_owned(),
         outcome: 77,
-        from: at(i64::MAX),
-        to: at(0),
+        from: Some(at(i64::MAX)),
+        to: Some(at(0)),
     };
     let named = wrong_fields(list(&gateway, request).await);
     assert_eq!(named, ["session", "server", "tool", "outcome", "from", "page_size", "page_token"]);
-    let request = v1::ListCallsRequest { from: at(2), to: at(1), ..Default::default() };
+    let request = v1::ListCallsRequest { from: Some(at(2)), to: Some(at(1)), ..Default::default() };
     assert_eq!(wrong_fields(list(&gateway, request).await), ["to"]);
 }
 

@@ -58,6 +58,7 @@ impl Interceptor for Role {
 }
 
 /// Stands for the real authentication, which has tests of its own.
+#[expect(clippy::unnecessary_wraps, reason = "the shape of an interceptor")]
 fn authenticate(mut request: Request<()>) -> Result<Request<()>, Status> {
     let role = request.metadata().get(ROLE).and_then(|role| role.to_str().ok()).unwrap_or_default().to_owned();
     let key = |scope| Caller::ApiKey { id: ApiKeyId::new(), name: format!("key-{role}"), scope };
