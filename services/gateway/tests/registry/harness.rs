@@ -7,7 +7,16 @@ use std::{
     time::Duration,
 };
 
-use gatehouse_gateway::{grpc::routes, registry::State, upstream::Upstream};
+use gatehouse_gateway::{
+    audit::writer::Writer,
+    call::Calls,
+    grpc::routes,
+    registry::State,
+    snapshot::Snapshot,
+    store::Pool,
+    upstream::{Upstream, Upstreams, refresh::Refresher},
+};
+use gatehouse_outbound::{ClientConfig, Guard, HttpClient};
 use gatehouse_platform::auth::{Caller, Scope};
 use gatehouse_proto::gateway::v1::{
     self, api_key_service_client::ApiKeyServiceClient, audit_service_client::AuditServiceClient,
@@ -17,15 +26,18 @@ use gatehouse_proto::gateway::v1::{
 };
 use gatehouse_store::Keyring;
 use gatehouse_testkit::Database;
-use gatehouse_types::{ApiKeyId, Clock};
+use gatehouse_types::{ApiKeyId, Clock, ReplicaId};
 use time::OffsetDateTime;
 use tokio::task::JoinHandle;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::{
     Code, Request, Status,
     service::{Interceptor, InterceptorLayer, interceptor::InterceptedService},
     transport::{Channel, Server, server::TcpIncoming},
 };
 use tonic_types::StatusExt as _;
+
+use crate::store::closed_pool;
 
 const ROLE: &str = "x-test-role";
 pub(crate) const MCP_URL: &str = "http://127.0.0.1:7300/mcp";
@@ -97,19 +109,35 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
+    /// One that lists no tools by itself, so that a test sees only what it does.
     pub(crate) async fn start() -> Self {
         let database = Database::new().await;
+        // Listing begins with a claim in the database; without one nothing is asked and nothing is stored.
+        let closed = closed_pool(&database).await;
+        Self::with(database, closed).await
+    }
+
+    /// One that lists the tools of servers as in service.
+    pub(crate) async fn listing() -> Self {
+        let database = Database::new().await;
+        let pool = database.pool();
+        Self::with(database, pool).await
+    }
+
+    async fn with(database: Database, listing: Pool) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("workspaces-{}", ApiKeyId::new()));
         fs::create_dir_all(&folder).unwrap();
-        let keyring = Keyring::parse(&Keyring::generate().unwrap()).unwrap();
         let started = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(Ticking(Mutex::new(started)));
+        let keyring = Arc::new(Keyring::parse(&Keyring::generate().unwrap()).unwrap());
+        let upstream = upstream(database.pool(), listing, &keyring, &clock).await;
         let state = Arc::new(State {
             pool: database.pool(),
-            clock: Arc::new(Ticking(Mutex::new(started))),
-            keyring: Arc::new(keyring),
+            clock,
+            keyring,
             workspace_root: Some(folder.clone()),
             mcp_url: MCP_URL.to_owned(),
-            upstream: Upstream::default(),
+            upstream,
         });
         let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = incoming.local_addr().unwrap();
@@ -173,6 +201,33 @@ impl Gateway {
         let request = v1::CreateSessionRequest { profile: profile.to_owned(), ..Default::default() };
         self.sessions().create_session(request).await.unwrap().into_inner()
     }
+}
+
+/// The side that speaks MCP; `listing` is where it stores tools. Servers may be at loopback addresses.
+async fn upstream(pool: Pool, listing: Pool, keyring: &Arc<Keyring>, clock: &Arc<dyn Clock>) -> Upstream {
+    let snapshot = Snapshot::load(pool.clone(), Arc::clone(keyring), Arc::clone(clock)).await.unwrap();
+    let snapshot = Arc::new(snapshot);
+    let guard = Guard::new(["127.0.0.0/8"]).unwrap();
+    let http = HttpClient::new(ClientConfig { guard, ..ClientConfig::default() }).unwrap();
+    let shutdown = CancellationToken::new();
+    let refresher = Arc::new(Refresher::new(Arc::clone(&snapshot), http, listing, Arc::clone(clock), shutdown));
+    let upstreams = Arc::new(Upstreams::new(
+        Arc::clone(&snapshot),
+        Arc::clone(&refresher),
+        pool.clone(),
+        Arc::clone(keyring),
+        Arc::clone(clock),
+    ));
+    let (audit, _) = Writer::start(pool);
+    let calls = Calls {
+        snapshot,
+        upstreams,
+        audit,
+        clock: Arc::clone(clock),
+        replica: ReplicaId::new(),
+        draining: CancellationToken::new(),
+    };
+    Upstream::new(Arc::new(calls), refresher, TaskTracker::new())
 }
 
 impl Drop for Gateway {

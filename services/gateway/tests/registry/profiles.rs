@@ -180,3 +180,31 @@ async fn a_profile_in_use_cannot_be_removed_until_its_sessions_are_gone() {
     remove().await.unwrap();
     assert_eq!(refused(remove().await), Code::NotFound);
 }
+
+#[tokio::test]
+async fn no_session_is_left_without_its_profile_when_both_race() {
+    let gateway = Gateway::start().await;
+    for round in 0..10 {
+        let profile = gateway.profile(&format!("p{round}"), &[]).await.id;
+        let racing: Vec<_> = (0..4)
+            .map(|_| {
+                let mut client = gateway.sessions();
+                let request = v1::CreateSessionRequest { profile: profile.clone(), ..Default::default() };
+                tokio::spawn(async move { client.create_session(request).await })
+            })
+            .collect();
+        let request = v1::DeleteProfileRequest { profile: profile.clone() };
+        let deleted = gateway.profiles().delete_profile(request).await;
+        let mut made = 0;
+        for racer in racing {
+            match racer.await.unwrap() {
+                Ok(_) => made += 1,
+                Err(status) => assert_eq!(status.code(), Code::NotFound, "{status:?}"),
+            }
+        }
+        match deleted {
+            Ok(_) => assert_eq!(made, 0, "round {round}"),
+            Err(status) => assert_eq!((status.code(), made), (Code::FailedPrecondition, 4), "round {round}"),
+        }
+    }
+}

@@ -1,9 +1,18 @@
 //! Looking into the tables, where the wire must not show something.
 
+use gatehouse_gateway::store::Pool;
 use gatehouse_store::epoch::{self, Epoch};
-use sqlx::Row as _;
+use gatehouse_testkit::Database;
+use sqlx::{Row as _, postgres::PgPoolOptions};
 
 use crate::harness::Gateway;
+
+/// A pool that gives no connections.
+pub(crate) async fn closed_pool(database: &Database) -> Pool {
+    let pool = PgPoolOptions::new().connect_lazy(&database.url()).unwrap();
+    pool.close().await;
+    pool
+}
 
 impl Gateway {
     /// The counters of changes.
