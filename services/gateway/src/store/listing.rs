@@ -19,9 +19,9 @@ struct Known {
     fingerprint: String,
 }
 
-/// Stores a listing in place of the one before. Overrides stay; so does the row of a vanished tool that has some. Only a
-/// real change (definitions, order, capabilities) moves `tools_updated_at` and the counter of changes. The server counts as
-/// healthy. `None` when the server was removed meanwhile.
+/// Stores a listing in place of the one before. Overrides stay; so does the row of a vanished tool that has some.
+/// Only a real change (definitions, order, capabilities) moves `tools_updated_at` and the counter of changes. The
+/// server counts as healthy. `None` when the server was removed meanwhile.
 pub async fn replace_listing(
     connection: &mut Connection,
     server: ServerId,
@@ -90,7 +90,8 @@ async fn write_tools(
     .execute(&mut *connection)
     .await?;
     sqlx::query!(
-        "UPDATE tools SET position = NULL WHERE server_id = $1 AND name NOT IN (SELECT unnest($2::text[])) AND position IS NOT NULL",
+        "UPDATE tools SET position = NULL WHERE server_id = $1 AND position IS NOT NULL
+           AND name NOT IN (SELECT unnest($2::text[]))",
         server.uuid(),
         &names
     )
@@ -178,7 +179,8 @@ async fn mark_healthy(
     Ok(())
 }
 
-/// Records that a server could not be listed, and why, in words for an admin. False when the server was removed meanwhile.
+/// Records that a server could not be listed, and why, in words for an admin. False when the server was removed
+/// meanwhile.
 pub async fn mark_failing(
     connection: &mut Connection,
     server: ServerId,
@@ -198,7 +200,8 @@ pub async fn mark_failing(
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes the right to list a server until `until`. True for one of all replicas that ask; false while another holds it.
+/// Takes the right to list a server until `until`. True for one of all replicas that ask; false while another holds
+/// it.
 pub async fn claim_refresh(
     connection: &mut Connection,
     server: ServerId,
