@@ -88,7 +88,7 @@ impl Edge {
             "tools/list" => answer(accepts, body::result(id, self.tools_list(&post.principal, None).await)),
             "tools/call" => {
                 let params = params.and_then(|raw| RawObject::parse(raw.get())).unwrap_or_default();
-                match ToolCall::read(id, &params, &post.body, access::trace_id(&post.headers)) {
+                match ToolCall::read(id, &params, &post.body, &post.headers) {
                     Ok(call) => self.tools_call(&post.principal, call, Era::Legacy(session), accepts).await,
                     Err(words) => answer(accepts, vec![encode::error(Some(id), INVALID_PARAMS, words, None)]),
                 }
