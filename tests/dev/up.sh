@@ -91,7 +91,7 @@ demo_session() {
 }
 
 # The engine's configuration with the token in its place.
-engine_config() { gatehouse session config "$SESSION" --engine "$1" | sed "s|<token>|$TOKEN|; s/^/  /"; }
+engine_config() { gatehouse session config "$SESSION" --engine "$1" | sed "s|<token>|$TOKEN|; /^The token was shown/d; s/^/  /"; }
 
 introduce() {
   cat <<TEXT
