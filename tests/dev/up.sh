@@ -130,8 +130,9 @@ up() {
   DATA=$(realpath -m "${GATEHOUSE_DATA:-.gatehouse}")
   mkdir -p "$DATA/logs"
   chmod 700 "$DATA"
-  start_gatehouse
+  # What starts last stops first: so the gateway can still take leave of its upstream.
   start_reference_server
+  start_gatehouse
   register_demo
   demo_session
   introduce
