@@ -91,7 +91,7 @@ demo_session() {
 }
 
 # The engine's configuration with the token in its place.
-engine_config() { gatehouse session config "$SESSION" --engine "$1" | sed "s|<token>|$TOKEN|; s/^/  /"; }
+engine_config() { gatehouse session config "$SESSION" --engine "$1" | sed "s|<token>|$TOKEN|; /^The token was shown/d; s/^/  /"; }
 
 introduce() {
   cat <<TEXT
@@ -130,8 +130,9 @@ up() {
   DATA=$(realpath -m "${GATEHOUSE_DATA:-.gatehouse}")
   mkdir -p "$DATA/logs"
   chmod 700 "$DATA"
-  start_gatehouse
+  # What starts last stops first: so the gateway can still take leave of its upstream.
   start_reference_server
+  start_gatehouse
   register_demo
   demo_session
   introduce
