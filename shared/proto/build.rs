@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(out.join("descriptors.bin"), prost::Message::encode_to_vec(&descriptors))?;
     let mut builder = tonic_prost_build::configure().build_transport(true);
     for message in SECRET_MESSAGES {
-        builder = builder.skip_debug(format!("gatehouse.gateway.v1.{message}"));
+        builder = builder.skip_debug([format!("gatehouse.gateway.v1.{message}")]);
     }
     builder.compile_fds(descriptors)?;
     Ok(())

@@ -161,16 +161,17 @@ impl Snapshot {
         let mut turns: u64 = 0;
         while shutdown.run_until_cancelled(tick.tick()).await.is_some() {
             match self.refresh().await {
-                Ok(()) if failing => {
-                    failing = false;
-                    tracing::info!("the change counters can be read again");
+                Ok(()) => {
+                    if std::mem::take(&mut failing) {
+                        tracing::info!("the change counters can be read again");
+                    }
                 }
-                Ok(()) => {}
-                Err(Error::Database(error)) if !failing => {
-                    failing = true;
-                    tracing::warn!(error.message = %error, "the change counters cannot be read; trying again");
+                Err(error) => {
+                    if !std::mem::replace(&mut failing, true) {
+                        let why = gatehouse_platform::error::chain(&error);
+                        tracing::warn!(error.message = why, "the change counters cannot be read; trying again");
+                    }
                 }
-                Err(_) => {}
             }
             turns += 1;
             if turns.is_multiple_of(200) {

@@ -221,7 +221,7 @@ impl Upstreams {
             match Connection::resume(http.clone(), endpoint.clone(), options.clone(), Arc::clone(&ears), stored) {
                 Ok(connection) => return Ok(Live::new(connection, hash)),
                 Err(error) => {
-                    tracing::info!(server.name = server.name, error.message = %error, "a stored MCP session is not taken up")
+                    tracing::info!(server.name = server.name, error.message = %error, "a stored MCP session is not taken up");
                 }
             }
         }

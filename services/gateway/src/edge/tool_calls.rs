@@ -23,7 +23,6 @@ use super::{
     modern,
     progress::Ticker,
     session_id::{EdgeSession, actor_hash},
-    streams::InFlight,
 };
 use crate::{call::Request, raw, raw::RawObject, results::Known, snapshot::Principal};
 
@@ -138,18 +137,17 @@ impl Edge {
         cancel: CancellationToken,
         exchange: Arc<Exchange>,
     ) {
-        let mut _in_flight: Option<InFlight<'_>> = None;
-        let known = match era {
+        // Held until the call has ended, so that a cancellation finds it.
+        let (_in_flight, known) = match era {
             Era::Legacy(session) => {
-                _in_flight = self.streams.enter(session.id, &call.rpc_id, &cancel);
-                if _in_flight.is_none() {
+                let Some(entered) = self.streams.enter(session.id, &call.rpc_id, &cancel) else {
                     let words = "a request with this id is still in flight in this session";
                     exchange.finish(vec![encode::error(Some(&call.rpc_id), message::INVALID_REQUEST, words, None)]);
                     return;
-                }
-                Known::at(session.protocol_version())
+                };
+                (Some(entered), Known::at(session.protocol_version()))
             }
-            Era::Modern => Known::ALL,
+            Era::Modern => (None, Known::ALL),
         };
         let request = Request {
             session: Arc::clone(&principal.session),
@@ -161,7 +159,7 @@ impl Edge {
             trace_id: call.trace_id,
         };
         let on_progress = |report: Progress<'_>| {
-            let total = report.total.map(|total| total.get());
+            let total = report.total.map(serde_json::value::RawValue::get);
             exchange.progress(report.progress.get(), total, report.message.as_deref());
         };
         let reply = self.calls.run(&request, &on_progress).await;
