@@ -252,6 +252,12 @@ pub(crate) fn text_of(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}"))
 }
 
+/// The text of all content blocks of a result.
+pub(crate) fn whole_text(result: &Value) -> String {
+    let blocks = result["content"].as_array().unwrap_or_else(|| panic!("no content: {result}"));
+    blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
 /// The body of a GET.
 pub(crate) async fn fetch(url: &str) -> String {
     let http: Client<HttpConnector, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();

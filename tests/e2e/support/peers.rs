@@ -68,6 +68,8 @@ pub(crate) async fn reference() -> Peer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
     TypeScript,
+    /// The package for 2026-07-28.
+    TypeScript2,
     Python,
     Inspector,
 }
@@ -78,6 +80,7 @@ impl Client {
         let clients = project("tests/e2e/clients");
         let (program, script) = match self {
             Self::TypeScript => (PathBuf::from("node"), "ts_client.mjs"),
+            Self::TypeScript2 => (PathBuf::from("node"), "ts2_client.mjs"),
             Self::Python => (clients.join(".venv/bin/python"), "py_client.py"),
             Self::Inspector => (PathBuf::from("node"), "inspector_client.mjs"),
         };
