@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
 mod interop;
+mod restart;
 mod support;

@@ -119,12 +119,16 @@ impl Admin {
         self.profiles().create_profile(request).await.unwrap();
     }
 
-    /// Makes a session of a profile: its id and token.
+    /// Makes a session of a profile: its id and token. It lists at once what was registered before.
     pub(crate) async fn session(&self, profile: &str, mode: pb::PermissionMode) -> (String, String) {
         let request =
             pb::CreateSessionRequest { profile: profile.into(), permission_mode: mode.into(), ..Default::default() };
         let made = self.sessions().create_session(request).await.unwrap().into_inner();
-        (made.session.unwrap().id, made.token)
+        let id = made.session.unwrap().id;
+        // The edge may take up to a second to see a new list; this RPC makes it look.
+        let request = pb::GetToolsVersionRequest { session: id.clone() };
+        self.sessions().get_tools_version(request).await.unwrap();
+        (id, made.token)
     }
 
     /// Changes settings; values are JSON.

@@ -2,6 +2,7 @@
 
 pub(crate) mod admin_grpc;
 pub(crate) mod engine;
+pub(crate) mod fakes;
 pub(crate) mod gate;
 pub(crate) mod peers;
 pub(crate) mod process;
