@@ -89,7 +89,8 @@ install_node() {
 
 install_python() {
   debian python3 python3 python3-venv
-  python3 -c 'import ensurepip' 2>/dev/null || debian python3-venv-missing python3-venv
+  # Debian keeps this module in a package of its own; there is no command to look for.
+  python3 -c 'import ensurepip' 2>/dev/null || debian "the module ensurepip" python3-venv
 }
 
 install_rust() {

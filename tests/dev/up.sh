@@ -39,8 +39,12 @@ secret_file() {
 }
 
 start_gatehouse() {
-  local log=$DATA/logs/gatehouse.log
-  rm -f "$DATA/endpoints.json"
+  local log=$DATA/logs/gatehouse.log running
+  if [[ -s $DATA/endpoints.json ]]; then
+    running=$(field pid <"$DATA/endpoints.json")
+    ! kill -0 "$running" 2>/dev/null || die "it runs already, as process $running"
+    rm "$DATA/endpoints.json"
+  fi
   in_background "$log" "$GATEHOUSE" up --data "$DATA"
   GATEHOUSE_PID=$STARTED
   until_ready "gatehouse" "$GATEHOUSE_PID" "$log" test -s "$DATA/endpoints.json"
@@ -87,7 +91,7 @@ demo_session() {
 }
 
 # The engine's configuration with the token in its place.
-engine_config() { gatehouse session config "$SESSION" --engine "$1" | sed "s|<token>|$TOKEN|; s/^/  /"; }
+engine_config() { gatehouse session config "$SESSION" --engine "$1" | sed "s|<token>|$TOKEN|; /^The token was shown/d; s/^/  /"; }
 
 introduce() {
   cat <<TEXT
@@ -126,8 +130,9 @@ up() {
   DATA=$(realpath -m "${GATEHOUSE_DATA:-.gatehouse}")
   mkdir -p "$DATA/logs"
   chmod 700 "$DATA"
-  start_gatehouse
+  # What starts last stops first: so the gateway can still take leave of its upstream.
   start_reference_server
+  start_gatehouse
   register_demo
   demo_session
   introduce

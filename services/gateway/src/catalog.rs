@@ -72,7 +72,7 @@ impl Server {
             url,
             headers,
             connect_timeout: Duration::from_secs(20),
-            request_timeout: Duration::from_secs(60),
+            request_timeout: Duration::from_mins(1),
             max_concurrency: 1,
             listed_at: None,
             problem: String::new(),
@@ -266,7 +266,8 @@ fn render(tools: &[Arc<Tool>]) -> Bytes {
 
 /// Bytes in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |four: u8| char::from(b"0123456789abcdef"[usize::from(four)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub const PATH: &str = "/mcp";
 /// A call that answers within this time is answered as plain JSON.
 pub const QUICK: Duration = Duration::from_secs(1);
 /// How long a request's body may take to arrive.
-const BODY_WITHIN: Duration = Duration::from_secs(60);
+const BODY_WITHIN: Duration = Duration::from_mins(1);
 /// What a message may hold besides a call's arguments, in bytes.
 const ENVELOPE: usize = 64 << 10;
 

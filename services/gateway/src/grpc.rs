@@ -1,4 +1,5 @@
-//! The gateway's gRPC services: what was asked. Each handler checks the caller, converts the request, and asks the store.
+//! The gateway's gRPC services: what was asked. Each handler checks the caller, converts the request, and asks the
+//! store.
 
 mod audit;
 mod calls;
@@ -31,12 +32,14 @@ use crate::{
     registry::{State, page},
 };
 
-/// Largest request of the registry in bytes. A profile that names 1,000 tools of each of 200 servers is made in steps.
+/// Largest request of the registry in bytes. A profile that names 1,000 tools of each of 200 servers is made in
+/// steps.
 const REQUEST_BYTES: usize = 4 << 20;
 /// Largest request of a call in bytes: its arguments and what is around them.
 const CALL_REQUEST_BYTES: usize = upstream::ARGUMENTS_BYTES + (64 << 10);
 
-/// All services of the gateway. A layer outside must put the [`Caller`] into each request: handlers refuse one without.
+/// All services of the gateway. A layer outside must put the [`Caller`] into each request: handlers refuse one
+/// without.
 pub fn routes(state: &Arc<State>) -> Routes {
     let share = || Arc::clone(state);
     let calls = CallServiceServer::new(calls::Calls(share()));

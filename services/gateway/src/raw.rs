@@ -143,7 +143,7 @@ mod tests {
         let spelled: Vec<_> = object.0.iter().map(|(key, value)| (key.as_ref(), value.get())).collect();
         assert_eq!(spelled, [("b", "1.0"), ("a", r#"{"x": 1e3}"#), ("é\n", "12345678901234567890123"), ("b", "2")]);
         assert_eq!(object.get("b").unwrap().get(), "2");
-        assert_eq!(join(object.0.iter().map(|(key, value)| (key.as_ref(), value.get()))), text.replace("\\u", "\\u"));
+        assert_eq!(join(object.0.iter().map(|(key, value)| (key.as_ref(), value.get()))), text);
     }
 
     #[test]

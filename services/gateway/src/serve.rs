@@ -66,15 +66,23 @@ pub enum Error {
 pub async fn serve(context: Context, config: Config) -> Result<(), Error> {
     let (running, edge_server, grpc_server) = start(&context, config).await?;
     let (draining, shutdown) = (running.calls.draining.clone(), context.shutdown.clone());
-    running.tasks.spawn(async move {
+    let overdue = async move {
         shutdown.cancelled().await;
         sleep(ANSWER_AFTER).await;
         draining.cancel();
-    });
-    let ended = (edge_server.wait().await, grpc_server.wait().await);
-    // A server that failed ends the process as well.
-    context.shutdown.cancel();
-    running.finish(&context.pool).await;
+        std::future::pending::<()>().await;
+    };
+    let ended = async {
+        let ended = (edge_server.wait().await, grpc_server.wait().await);
+        // A server that failed ends the process as well.
+        context.shutdown.cancel();
+        running.finish(&context.pool).await;
+        ended
+    };
+    let ended = tokio::select! {
+        ended = ended => ended,
+        () = overdue => (Ok(()), Ok(())),
+    };
     ended.0?;
     Ok(ended.1?)
 }

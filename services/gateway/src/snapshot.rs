@@ -39,12 +39,18 @@ pub const POLL: Duration = Duration::from_millis(300);
 /// How long a snapshot counts that could not be confirmed.
 pub const TRUSTED: Duration = Duration::from_secs(5);
 
+/// Calls that wait for the database together share its failure, and ask again after this time.
+const SHARE_FAILURE: Duration = Duration::from_secs(1);
+
 /// Why the snapshot cannot be used or brought up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database does not answer.
     #[error("the database does not answer")]
     Database(#[from] DbError),
+    /// The database did not answer a moment ago.
+    #[error("the database did not answer a moment ago")]
+    JustFailed,
 }
 
 /// The state in memory.
@@ -66,6 +72,8 @@ pub struct Snapshot {
 
 struct Known {
     sessions_epoch: i64,
+    /// When the database last did not answer; `None` when it did.
+    failed: Option<Instant>,
     definitions: KnownDefinitions,
 }
 
@@ -82,7 +90,7 @@ impl Snapshot {
             began: Instant::now(),
             confirmed: AtomicU64::new(0),
             changes: watch::Sender::new(0),
-            known: Mutex::new(Known { sessions_epoch: 0, definitions: KnownDefinitions::new() }),
+            known: Mutex::new(Known { sessions_epoch: 0, failed: None, definitions: KnownDefinitions::new() }),
         };
         snapshot.refresh().await?;
         Ok(snapshot)
@@ -105,19 +113,37 @@ impl Snapshot {
         if now.saturating_sub(confirmed) < u64::try_from(TRUSTED.as_millis()).unwrap_or(u64::MAX) {
             return Ok(());
         }
-        self.refresh().await
+        let mut known = self.known.lock().await;
+        // Someone else may have asked while this caller waited: its answer counts for all who waited with it.
+        if self.confirmed.load(Ordering::Relaxed) >= now {
+            return Ok(());
+        }
+        if known.failed.is_some_and(|failed| failed.elapsed() < SHARE_FAILURE) {
+            return Err(Error::JustFailed);
+        }
+        self.load_moved(&mut known).await
     }
 
     /// Reads the counters and loads what has moved.
     pub async fn refresh(&self) -> Result<(), Error> {
         let mut known = self.known.lock().await;
+        self.load_moved(&mut known).await
+    }
+
+    async fn load_moved(&self, known: &mut Known) -> Result<(), Error> {
+        let loaded = self.load_what_moved(known).await;
+        known.failed = loaded.is_err().then(Instant::now);
+        loaded
+    }
+
+    async fn load_what_moved(&self, known: &mut Known) -> Result<(), Error> {
         let asked = self.millis();
         let mut connection = self.pool.acquire().await?;
         let epoch = epoch::read(&mut connection).await?;
         drop(connection);
-        let mut moved = self.load_sessions(&mut known, epoch).await?;
+        let mut moved = self.load_sessions(known, epoch).await?;
         if epoch.catalog != self.catalog.load().epoch {
-            self.load_catalog(&mut known).await?;
+            self.load_catalog(known).await?;
             moved = true;
         }
         if moved {
@@ -135,16 +161,17 @@ impl Snapshot {
         let mut turns: u64 = 0;
         while shutdown.run_until_cancelled(tick.tick()).await.is_some() {
             match self.refresh().await {
-                Ok(()) if failing => {
-                    failing = false;
-                    tracing::info!("the change counters can be read again");
+                Ok(()) => {
+                    if std::mem::take(&mut failing) {
+                        tracing::info!("the change counters can be read again");
+                    }
                 }
-                Ok(()) => {}
-                Err(Error::Database(error)) if !failing => {
-                    failing = true;
-                    tracing::warn!(error.message = %error, "the change counters cannot be read; trying again");
+                Err(error) => {
+                    if !std::mem::replace(&mut failing, true) {
+                        let why = gatehouse_platform::error::chain(&error);
+                        tracing::warn!(error.message = why, "the change counters cannot be read; trying again");
+                    }
                 }
-                Err(_) => {}
             }
             turns += 1;
             if turns.is_multiple_of(200) {

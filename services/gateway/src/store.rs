@@ -1,7 +1,7 @@
 //! What the gateway remembers: free functions on a connection. The caller opens the transaction and commits it.
 //!
-//! Locks are taken in one order, so that no two changes wait for each other: the row that is changed, then what it refers
-//! to, then the counter of changes, last.
+//! Locks are taken in one order, so that no two changes wait for each other: the row that is changed, then what it
+//! refers to, then the counter of changes, last.
 
 pub mod api_keys;
 pub mod audit;

@@ -105,11 +105,9 @@ impl Upstreams {
                 if let Some(before) = before {
                     self.close_later(before);
                 }
-                // A session that was deleted meanwhile has had its connections closed already.
-                if session.ended.is_cancelled() {
-                    self.session_ended(session.id);
-                }
-                Ok(Lease::new(slot, live, permit))
+                let lease = Lease::new(slot, live, permit);
+                self.settle(&lease, session);
+                Ok(lease)
             }
             Err(error) => {
                 let why = refresh::open_error_words(&error);
@@ -117,6 +115,15 @@ impl Upstreams {
                 *failure = Some((Instant::now(), why.clone()));
                 Err(Acquire::Open(why))
             }
+        }
+    }
+
+    /// While a connection was opened, its session may have been deleted, or its place swept away as unused.
+    fn settle(&self, lease: &Lease, session: &Session) {
+        let key = (lease.slot.server, session.id);
+        self.lock().entry(key).or_insert_with(|| Arc::clone(&lease.slot));
+        if session.ended.is_cancelled() {
+            self.session_ended(session.id);
         }
     }
 
@@ -214,7 +221,7 @@ impl Upstreams {
             match Connection::resume(http.clone(), endpoint.clone(), options.clone(), Arc::clone(&ears), stored) {
                 Ok(connection) => return Ok(Live::new(connection, hash)),
                 Err(error) => {
-                    tracing::info!(server.name = server.name, error.message = %error, "a stored MCP session is not taken up")
+                    tracing::info!(server.name = server.name, error.message = %error, "a stored MCP session is not taken up");
                 }
             }
         }

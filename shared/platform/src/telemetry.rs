@@ -3,7 +3,11 @@
 //! Logs go to stderr as JSON or for people. Spans go to an OTLP collector when one is configured. Metrics are kept for
 //! Prometheus to fetch from the ops server. Trace context travels as W3C `traceparent`.
 
-use std::{io::IsTerminal as _, time::Duration};
+use std::{
+    io::IsTerminal as _,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
@@ -80,6 +84,8 @@ impl Config {
     }
 }
 
+static EXPORTS_SPANS: AtomicBool = AtomicBool::new(false);
+
 /// Running telemetry. [`Telemetry::shutdown`] sends what is still here.
 pub struct Telemetry {
     provider: Option<SdkTracerProvider>,
@@ -101,6 +107,7 @@ impl Telemetry {
                 .boxed(),
         };
         tracing_subscriber::registry().with(EnvFilter::new(&config.filter)).with(lines).with(spans).try_init()?;
+        EXPORTS_SPANS.store(provider.is_some(), Ordering::Relaxed);
         log_panics();
         let recorder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), DURATION_BUCKETS)?;
@@ -161,6 +168,11 @@ impl Injector for HeadersMut<'_> {
             self.0.insert(name, value);
         }
     }
+}
+
+/// Whether spans go to a collector. Where every microsecond counts, a span is made only then.
+pub fn exports_spans() -> bool {
+    EXPORTS_SPANS.load(Ordering::Relaxed)
 }
 
 /// Makes `span` a child of the `traceparent` in the headers, when there is one. Call it before the span is entered.

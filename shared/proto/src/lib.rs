@@ -3,6 +3,8 @@
 //! The comments of the `.proto` files are the documentation; `docs/errors.md` lists the reasons that errors carry.
 //! Nothing outside `grpc.rs`, `convert.rs`, `peers.rs` and the command's client uses these types.
 
+mod debug;
+
 /// The gateway's services.
 pub mod gateway {
     /// Version 1.

@@ -88,9 +88,10 @@ pub(crate) async fn run(command: Command, globals: Globals) -> ExitCode {
     let out = Out::here(globals.json, &SystemClock);
     let is_call = matches!(command, Command::Call(_));
     let done = tokio::select! {
+        // The handler of Ctrl-C first: it has to be there before anything is sent.
         biased;
-        done = dispatch(command, &globals, &out) => done.map_err(|failure| (failure.exit(), failure)),
         () = interrupted() => Err((failure::INTERRUPTED, cancelled(is_call))),
+        done = dispatch(command, &globals, &out) => done.map_err(|failure| (failure.exit(), failure)),
     };
     let code = done.unwrap_or_else(|(code, failure)| {
         out.progress_done();

@@ -114,12 +114,26 @@ async fn test(name: &str, context: &Context, text: &mut String, document: &mut V
                 let _ = writeln!(text, "  gatehouse server test {}", safe::line(name));
             }
             document["test"] = convert::json("TestServerResponse", &report)?;
+            if report.ok {
+                listed(name, context, document).await?;
+            }
         }
         Err(failure) => {
             // The server is registered: a test that could not be made is said, not an exit code of `add`.
             context.out.warn(&format!("it is registered, but it could not be tested: {}", failure.message));
             document["testError"] = failure.json()["error"].take();
         }
+    }
+    Ok(())
+}
+
+/// Waits until the tools are in the cache, so that the next command finds them.
+async fn listed(name: &str, context: &Context, document: &mut Value) -> Result<(), Failure> {
+    let client = context.client.slow();
+    let request = pb::RefreshServerRequest { server: name.to_owned() };
+    match client.answer(client.servers().refresh_server(request)).await {
+        Ok(refreshed) => document["server"] = convert::json("RefreshServerResponse", &refreshed)?["server"].take(),
+        Err(failure) => context.out.warn(&format!("its tools are not listed yet: {}", failure.message)),
     }
     Ok(())
 }

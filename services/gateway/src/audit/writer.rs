@@ -117,13 +117,11 @@ impl Tasks {
 
 /// Fills the batch; 0 when the queue is closed and empty.
 async fn next<T>(queue: &mut mpsc::Receiver<T>, batch: &mut Vec<T>, closing: &CancellationToken) -> usize {
-    match closing.run_until_cancelled(queue.recv_many(batch, BATCH)).await {
-        Some(count) => count,
-        None => {
-            queue.close();
-            queue.recv_many(batch, BATCH).await
-        }
+    if let Some(count) = closing.run_until_cancelled(queue.recv_many(batch, BATCH)).await {
+        return count;
     }
+    queue.close();
+    queue.recv_many(batch, BATCH).await
 }
 
 async fn write_begins(pool: Pool, mut queue: mpsc::Receiver<Begin>, closing: CancellationToken) {

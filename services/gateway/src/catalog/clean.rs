@@ -100,13 +100,11 @@ pub fn clean(definition: &str, name: &str, hints: Hints, description_chars: usiz
 
 /// At most `most` characters; a cut text ends in `…`.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
-        None => Cow::Borrowed(text),
-        Some(_) => {
-            let end = text.char_indices().nth(most.saturating_sub(1)).map_or(0, |(place, _)| place);
-            Cow::Owned(format!("{}…", &text[..end]))
-        }
+    if text.len() <= most || text.char_indices().nth(most).is_none() {
+        return Cow::Borrowed(text);
     }
+    let end = text.char_indices().nth(most.saturating_sub(1)).map_or(0, |(place, _)| place);
+    Cow::Owned(format!("{}…", &text[..end]))
 }
 
 fn quoted(text: &str) -> String {

@@ -97,7 +97,7 @@ fn hashed(server: &str, tool: &str, most: usize, digits: usize) -> String {
     hash.update([0]);
     hash.update(tool.as_bytes());
     let digits = digits.min(32).min(most.saturating_sub(1));
-    let mut mark: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut mark = super::hex(&hash.finalize());
     mark.truncate(digits);
     let mut name = format!("{server}__");
     name.extend(tool.chars().map(|c| if c.is_ascii() && allowed(c as u8) { c } else { '_' }));

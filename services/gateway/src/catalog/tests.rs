@@ -10,7 +10,7 @@ fn server(name: &str) -> Server {
         url: "https://example.com/mcp".to_owned(),
         headers: Vec::new(),
         connect_timeout: Duration::from_secs(20),
-        request_timeout: Duration::from_secs(600),
+        request_timeout: Duration::from_mins(10),
         max_concurrency: 16,
         listed_at: None,
         problem: String::new(),

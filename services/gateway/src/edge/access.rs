@@ -28,7 +28,7 @@ impl Access {
         let host = headers
             .get(header::HOST)
             .and_then(|host| host.to_str().ok())
-            .or_else(|| uri.authority().map(|a| a.as_str()));
+            .or_else(|| uri.authority().map(http::uri::Authority::as_str));
         let Some(host) = host else { return Err("the request names no host") };
         if !self.knows(host_name(host)) {
             return Err("this host name is not served here; an operator adds it to GATEHOUSE_EDGE_ALLOWED_HOSTS");

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::progress::Ticker;
 
 /// How long a finished exchange can still be resumed.
-pub(super) const KEPT: Duration = Duration::from_secs(300);
+pub(super) const KEPT: Duration = Duration::from_mins(5);
 /// Longest request id that an event id carries.
 const LONGEST_ID: usize = 128;
 

@@ -47,14 +47,14 @@ impl Edge {
             message::Message::Request { id, method, params } => {
                 let session = match self.session(&post.principal, &post.headers, Some(id.as_json())) {
                     Ok(session) => session,
-                    Err(refusal) => return refusal,
+                    Err(refusal) => return *refusal,
                 };
                 self.request(&post, session, id.as_json(), &method, params, accepts).await
             }
             message::Message::Notification { method, params } => {
                 let session = match self.session(&post.principal, &post.headers, None) {
                     Ok(session) => session,
-                    Err(refusal) => return refusal,
+                    Err(refusal) => return *refusal,
                 };
                 if method == "notifications/cancelled"
                     && let Some(request) =
@@ -68,7 +68,7 @@ impl Edge {
             message::Message::Result { .. } | message::Message::Error { .. } => {
                 match self.session(&post.principal, &post.headers, None) {
                     Ok(_) => body::accepted(),
-                    Err(refusal) => refusal,
+                    Err(refusal) => *refusal,
                 }
             }
         }
@@ -88,7 +88,7 @@ impl Edge {
             "tools/list" => answer(accepts, body::result(id, self.tools_list(&post.principal, None).await)),
             "tools/call" => {
                 let params = params.and_then(|raw| RawObject::parse(raw.get())).unwrap_or_default();
-                match ToolCall::read(id, &params, &post.body, access::trace_id(&post.headers)) {
+                match ToolCall::read(id, &params, &post.body, &post.headers) {
                     Ok(call) => self.tools_call(&post.principal, call, Era::Legacy(session), accepts).await,
                     Err(words) => answer(accepts, vec![encode::error(Some(id), INVALID_PARAMS, words, None)]),
                 }
@@ -132,10 +132,12 @@ impl Edge {
         principal: &Principal,
         headers: &HeaderMap,
         rpc_id: Option<&str>,
-    ) -> Result<EdgeSession, Response<Body>> {
-        let refuse = |status, code, words: &str| match rpc_id {
-            Some(id) => body::json(status, vec![encode::error(Some(id), code, words, None)]),
-            None => body::plain(status, words),
+    ) -> Result<EdgeSession, Box<Response<Body>>> {
+        let refuse = |status, code, words: &str| {
+            Box::new(match rpc_id {
+                Some(id) => body::json(status, vec![encode::error(Some(id), code, words, None)]),
+                None => body::plain(status, words),
+            })
         };
         if let Some(version) = headers.get(PROTOCOL_VERSION).and_then(|version| version.to_str().ok())
             && !LEGACY_VERSIONS.contains(&version)
@@ -171,7 +173,7 @@ impl Edge {
         }
         let session = match self.session(principal, headers, None) {
             Ok(session) => session,
-            Err(refusal) => return refusal,
+            Err(refusal) => return *refusal,
         };
         let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(LastEvent::parse);
         if let Some(last) = last {
@@ -197,10 +199,10 @@ impl Edge {
             return body::plain(StatusCode::NOT_FOUND, "this stream is not kept any more");
         }
         // The engine still waits for this request: it must not wait for ever.
-        let lost = results::refusal(
+        let refusal = results::refusal(
             "the answer to this call is not kept any more, or Gatehouse was restarted; the call may or may not have been carried out. Check before you repeat it.",
         );
-        body::events(notices::one(&body::result(&last.rpc_id, lost.pieces)))
+        body::events(notices::one(&body::result(&last.rpc_id, refusal.pieces)))
     }
 
     /// Answers a DELETE: ends the engine's MCP session.
@@ -210,7 +212,7 @@ impl Edge {
         }
         let session = match self.session(principal, headers, None) {
             Ok(session) => session,
-            Err(refusal) => return refusal,
+            Err(refusal) => return *refusal,
         };
         let max_age = self.snapshot.catalog().settings.edge_session_max_age_sec;
         let expires_at = self.clock.now() + TimeSpan::seconds(i64::from(max_age));

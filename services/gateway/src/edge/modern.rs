@@ -119,7 +119,7 @@ impl Edge {
             "tools/list" => {
                 answer(accepts, body::result(id, self.tools_list(&post.principal, Some(LIST_EXTRAS)).await))
             }
-            "tools/call" => match ToolCall::read(id, params, &post.body, access::trace_id(&post.headers)) {
+            "tools/call" => match ToolCall::read(id, params, &post.body, &post.headers) {
                 Ok(call) => self.tools_call(&post.principal, call, Era::Modern, accepts).await,
                 Err(words) => answer(accepts, vec![encode::error(Some(id), INVALID_PARAMS, words, None)]),
             },

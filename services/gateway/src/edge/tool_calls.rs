@@ -9,19 +9,20 @@ use std::{
 
 use bytes::Bytes;
 use gatehouse_mcp::{client::Progress, encode, message};
-use http::{Response, StatusCode};
+use gatehouse_platform::telemetry;
+use http::{HeaderMap, Response, StatusCode};
 use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{Instrument as _, Span};
 
 use super::{
     Edge, QUICK,
-    access::Accepts,
+    access::{self, Accepts},
     body::{self, Body},
     exchange::{Exchange, Message, Next},
     modern,
     progress::Ticker,
     session_id::{EdgeSession, actor_hash},
-    streams::InFlight,
 };
 use crate::{call::Request, raw, raw::RawObject, results::Known, snapshot::Principal};
 
@@ -37,6 +38,8 @@ pub(super) struct ToolCall {
     pub(super) progress_token: Option<String>,
     /// W3C trace id, or empty.
     pub(super) trace_id: String,
+    /// The span of the call; none while no collector is configured.
+    pub(super) span: Span,
 }
 
 /// In which revision a call came.
@@ -54,20 +57,33 @@ impl ToolCall {
         rpc_id: &str,
         params: &RawObject<'_>,
         body: &Bytes,
-        trace_id: String,
+        headers: &HeaderMap,
     ) -> Result<Self, &'static str> {
         let name = params.string("name").ok_or("`name` must be the name of a tool")?.into_owned();
         let arguments = params.get("arguments").filter(|raw| raw.get() != "null");
         let token = params.object("_meta").and_then(|meta| meta.get("progressToken"));
         let token = token.filter(|token| matches!(raw::first_byte(token), b'"' | b'-' | b'0'..=b'9'));
+        let (span, trace_id) = traced(headers, &name);
         Ok(Self {
             rpc_id: rpc_id.to_owned(),
             name,
             arguments: arguments.map_or_else(Bytes::new, |raw| body.slice_ref(raw.get().as_bytes())),
             progress_token: token.map(|token| token.get().to_owned()),
             trace_id,
+            span,
         })
     }
+}
+
+/// The span of a call, as a child of the engine's, and its trace id; without a collector, the engine's trace id alone.
+fn traced(headers: &HeaderMap, name: &str) -> (Span, String) {
+    if !telemetry::exports_spans() {
+        return (Span::none(), access::trace_id(headers));
+    }
+    let span = tracing::info_span!("tools/call", otel.kind = "server", tool.name = name);
+    telemetry::continue_trace(headers, &span);
+    let trace_id = span.in_scope(telemetry::trace_id);
+    (span, trace_id)
 }
 
 impl Edge {
@@ -82,9 +98,10 @@ impl Edge {
         let cancel = CancellationToken::new();
         let ticker = Ticker::new(call.progress_token.clone());
         let exchange = Exchange::new(principal.session.id, actor_hash(&principal.actor), call.rpc_id.clone(), ticker);
+        let span = call.span.clone();
         let run = Arc::clone(self).run(Arc::clone(principal), call, era, cancel.clone(), Arc::clone(&exchange));
         let stop = matches!(era, Era::Modern).then(|| cancel.clone());
-        let mut running = Running::new(Box::pin(run), self.tasks.clone(), stop);
+        let mut running = Running::new(Box::pin(run.instrument(span)), self.tasks.clone(), stop);
         if accepts.json {
             tokio::select! {
                 biased;
@@ -120,18 +137,17 @@ impl Edge {
         cancel: CancellationToken,
         exchange: Arc<Exchange>,
     ) {
-        let mut _in_flight: Option<InFlight<'_>> = None;
-        let known = match era {
+        // Held until the call has ended, so that a cancellation finds it.
+        let (_in_flight, known) = match era {
             Era::Legacy(session) => {
-                _in_flight = self.streams.enter(session.id, &call.rpc_id, &cancel);
-                if _in_flight.is_none() {
+                let Some(entered) = self.streams.enter(session.id, &call.rpc_id, &cancel) else {
                     let words = "a request with this id is still in flight in this session";
                     exchange.finish(vec![encode::error(Some(&call.rpc_id), message::INVALID_REQUEST, words, None)]);
                     return;
-                }
-                Known::at(session.protocol_version())
+                };
+                (Some(entered), Known::at(session.protocol_version()))
             }
-            Era::Modern => Known::ALL,
+            Era::Modern => (None, Known::ALL),
         };
         let request = Request {
             session: Arc::clone(&principal.session),
@@ -143,7 +159,7 @@ impl Edge {
             trace_id: call.trace_id,
         };
         let on_progress = |report: Progress<'_>| {
-            let total = report.total.map(|total| total.get());
+            let total = report.total.map(serde_json::value::RawValue::get);
             exchange.progress(report.progress.get(), total, report.message.as_deref());
         };
         let reply = self.calls.run(&request, &on_progress).await;

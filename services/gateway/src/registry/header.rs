@@ -36,8 +36,8 @@ const RESERVED: &[&str] = &[
     "upgrade",
 ];
 
-/// Names and values, in the order of the names. Names are compared without regard to letter case. Values never show in
-/// `Debug`.
+/// Names and values, in the order of the names. Names are compared without regard to letter case. Values never show
+/// in `Debug`.
 #[derive(Clone, Default)]
 pub struct Headers(Vec<(String, SecretString)>);
 

@@ -162,8 +162,9 @@ mod tests {
         fn a_changed_token_is_refused(place in 0_usize..20, letter in "[A-Za-z0-9_-]") {
             let list = List(&["servers"]);
             let token = list.token(&["some-server-name"]);
-            let changed: String =
-                token.chars().enumerate().map(|(at, old)| if at == place { letter.chars().next().unwrap() } else { old }).collect();
+            let letter = letter.chars().next().unwrap();
+            let put = |(at, old)| if at == place { letter } else { old };
+            let changed: String = token.chars().enumerate().map(put).collect();
             prop_assert!(changed == token || list.key::<1>(&changed).is_err());
         }
 

@@ -188,7 +188,8 @@ impl ServerChange {
     }
 }
 
-/// A server's name: `^[a-z0-9_-]{1,32}$`, without `__` and without `_` at either end, so that `server__tool` has one meaning.
+/// A server's name: `^[a-z0-9_-]{1,32}$`, without `__` and without `_` at either end, so that `server__tool` has one
+/// meaning.
 pub fn name(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
     if !(1..=NAME_CHARS).contains(&text.len()) || !text.bytes().all(allowed) {
@@ -203,8 +204,8 @@ pub fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// An MCP endpoint: absolute, `http` or `https`, without credentials and fragment. Given back as it will be requested.
-/// The words never repeat the text: it may hold a password.
+/// An MCP endpoint: absolute, `http` or `https`, without credentials and fragment. Given back as it will be
+/// requested. The words never repeat the text: it may hold a password.
 pub fn url(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("is missing".to_owned());
@@ -338,7 +339,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_url_that_passes_passes_again_and_stays_the_same(text in "https?://[a-z0-9.]{1,12}(:[0-9]{1,5})?(/\\PC{0,12})?") {
+        fn a_url_that_passes_passes_again_and_stays_the_same(
+            text in "https?://[a-z0-9.]{1,12}(:[0-9]{1,5})?(/\\PC{0,12})?",
+        ) {
             if let Ok(first) = url(&text) {
                 prop_assert_eq!(url(&first), Ok(first));
             }
@@ -348,7 +351,8 @@ mod tests {
         fn a_url_that_passes_has_no_credentials_and_no_fragment(text in "\\PC{0,30}", scheme in "https?://") {
             if let Ok(passed) = url(&format!("{scheme}{text}")) {
                 let parsed = Url::parse(&passed).unwrap();
-                prop_assert!(parsed.username().is_empty() && parsed.password().is_none() && parsed.fragment().is_none());
+                prop_assert!(parsed.username().is_empty() && parsed.password().is_none());
+                prop_assert!(parsed.fragment().is_none());
             }
         }
 

@@ -180,7 +180,8 @@ pub enum Revoke {
     Actor(String),
 }
 
-/// A workspace's path: relative, of plain segments, so that it stays under the root whatever the root is. Empty is none.
+/// A workspace's path: relative, of plain segments, so that it stays under the root whatever the root is. Empty is
+/// none.
 pub fn workspace(path: &str) -> Result<String, String> {
     if path.is_empty() {
         return Ok(String::new());

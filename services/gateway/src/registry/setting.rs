@@ -66,7 +66,7 @@ impl SettingsChange {
             match Field::named(key) {
                 Some(field) => change.reset.push(field.key),
                 None => {
-                    fields.wrong(format!("reset[{place}]"), "is not a setting; `gatehouse settings list` shows them")
+                    fields.wrong(format!("reset[{place}]"), "is not a setting; `gatehouse settings list` shows them");
                 }
             }
         }

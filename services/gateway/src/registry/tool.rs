@@ -160,7 +160,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_change_sets_clears_and_keeps(set in proptest::option::of(any::<bool>()), clear: bool, old in proptest::option::of(any::<bool>())) {
+        fn a_change_sets_clears_and_keeps(
+            set in proptest::option::of(any::<bool>()),
+            clear: bool,
+            old in proptest::option::of(any::<bool>()),
+        ) {
             let change = ToolChange {
                 set: DeclaredHints { read_only: set, ..DeclaredHints::default() },
                 clear_read_only: clear,

@@ -1,7 +1,8 @@
 //! Where a session's workspace is on this machine.
 //!
-//! The folder need not exist when the session is made. What exists of it must be folders that stay under the configured root
-//! when links are followed. Files are written later through handles that cannot leave the root; this check is for people.
+//! The folder need not exist when the session is made. What exists of it must be folders that stay under the
+//! configured root when links are followed. Files are written later through handles that cannot leave the root; this
+//! check is for people.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,8 @@ use crate::error::Error;
 
 const FIELD: &str = "workspace";
 
-/// Checks a workspace (already of the shape of [`super::session::workspace`]) against the root. Empty is no workspace.
+/// Checks a workspace (already of the shape of [`super::session::workspace`]) against the root. Empty is no
+/// workspace.
 pub async fn check(root: Option<&Path>, workspace: &str) -> Result<(), Error> {
     if workspace.is_empty() {
         return Ok(());

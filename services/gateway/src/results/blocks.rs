@@ -8,7 +8,7 @@ use super::{Known, text_block};
 use crate::raw::{self, RawObject};
 
 /// The block as it was sent when an engine can take it; else as a text block that says what it was.
-pub(super) fn for_engine<'a>(block: &'a RawValue, known: Known) -> Cow<'a, str> {
+pub(super) fn for_engine(block: &RawValue, known: Known) -> Cow<'_, str> {
     let Some(members) = RawObject::parse(block.get()) else { return Cow::Owned(as_text(block)) };
     let is_text = |name| members.get(name).is_some_and(|raw| raw::first_byte(raw) == b'"');
     let kind = members.string("type").unwrap_or_default();
@@ -54,11 +54,11 @@ fn without_ill_formed(members: &RawObject<'_>) -> String {
 
 fn link_in_words(link: &RawObject<'_>) -> String {
     let part = |name| link.string(name).unwrap_or_default();
-    let mut text = format!("Resource link: {} {}", part("name"), part("uri"));
-    if let Some(kind) = link.string("mimeType") {
-        text.push_str(&format!(" ({kind})"));
+    let text = format!("Resource link: {} {}", part("name"), part("uri"));
+    match link.string("mimeType") {
+        Some(kind) => format!("{text} ({kind})"),
+        None => text,
     }
-    text
 }
 
 fn as_text(block: &RawValue) -> String {

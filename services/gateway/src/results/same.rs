@@ -43,6 +43,7 @@ fn equal(one: &Value, other: &Value) -> bool {
 
 /// The value of a number that is not an integer of 64 bits.
 fn number(number: &Number) -> Option<f64> {
-    // Two different large integers may share one f64; integers are compared exactly before.
-    if number.is_f64() { number.as_f64() } else { number.as_i64().filter(|n| n.abs() < 1 << 53).map(|n| n as f64) }
+    // Two different large integers may share one f64: only integers that it holds exactly count.
+    let exact = number.is_f64() || number.as_i64().is_some_and(|integer| integer.abs() < 1 << 53);
+    number.as_f64().filter(|_| exact)
 }

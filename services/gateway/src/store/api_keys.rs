@@ -89,8 +89,8 @@ pub async fn list(
     rows.into_iter().map(Row::into_key).collect()
 }
 
-/// Revokes a key, by id or by name. Of keys with one name, the one that is not revoked is meant, else the newest. Revoking
-/// again changes nothing. [`Error::Precondition`] for the last admin key.
+/// Revokes a key, by id or by name. Of keys with one name, the one that is not revoked is meant, else the newest.
+/// Revoking again changes nothing. [`Error::Precondition`] for the last admin key.
 pub async fn revoke(connection: &mut Connection, key: &str, now: OffsetDateTime) -> Result<ApiKey, Error> {
     // Two admins who revoke each other's key at once must not both succeed: each locks all admin keys.
     let admins = sqlx::query_scalar!(

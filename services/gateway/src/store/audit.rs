@@ -59,8 +59,8 @@ impl Row {
     }
 }
 
-/// Calls that a filter lets through, the newest first, without arguments and results: one more than `size`, when there are
-/// so many, before the call `after`.
+/// Calls that a filter lets through, the newest first, without arguments and results: one more than `size`, when
+/// there are so many, before the call `after`.
 pub async fn list(
     connection: &mut Connection,
     filter: &CallFilter,

@@ -19,9 +19,9 @@ struct Known {
     fingerprint: String,
 }
 
-/// Stores a listing in place of the one before. Overrides stay; so does the row of a vanished tool that has some. Only a
-/// real change (definitions, order, capabilities) moves `tools_updated_at` and the counter of changes. The server counts as
-/// healthy. `None` when the server was removed meanwhile.
+/// Stores a listing in place of the one before. Overrides stay; so does the row of a vanished tool that has some.
+/// Only a real change (definitions, order, capabilities) moves `tools_updated_at` and the counter of changes. The
+/// server counts as healthy. `None` when the server was removed meanwhile.
 pub async fn replace_listing(
     connection: &mut Connection,
     server: ServerId,
@@ -29,10 +29,12 @@ pub async fn replace_listing(
     facts: &ServerFacts,
     now: OffsetDateTime,
 ) -> Result<Option<Changed>, Error> {
-    let found =
-        sqlx::query!("SELECT capabilities, tools_updated_at FROM servers WHERE id = $1 FOR UPDATE", server.uuid())
-            .fetch_optional(&mut *connection)
-            .await?;
+    let found = sqlx::query!(
+        "SELECT capabilities, tools_updated_at, state FROM servers WHERE id = $1 FOR UPDATE",
+        server.uuid()
+    )
+    .fetch_optional(&mut *connection)
+    .await?;
     let Some(found) = found else { return Ok(None) };
     let mut seen = HashSet::with_capacity(listed.len());
     let kept: Vec<&ListedTool> =
@@ -48,7 +50,8 @@ pub async fn replace_listing(
         write_tools(connection, server, &known, &kept, now).await?;
     }
     mark_healthy(connection, server, facts, changed.any(), now).await?;
-    if changed.any() {
+    // Lists say which servers offer nothing and why: the end of a failure counts as a change, too.
+    if changed.any() || found.state == "failing" {
         epoch::bump_catalog(connection).await?;
     }
     Ok(Some(changed))
@@ -90,7 +93,8 @@ async fn write_tools(
     .execute(&mut *connection)
     .await?;
     sqlx::query!(
-        "UPDATE tools SET position = NULL WHERE server_id = $1 AND name NOT IN (SELECT unnest($2::text[])) AND position IS NOT NULL",
+        "UPDATE tools SET position = NULL WHERE server_id = $1 AND position IS NOT NULL
+           AND name NOT IN (SELECT unnest($2::text[]))",
         server.uuid(),
         &names
     )
@@ -178,27 +182,37 @@ async fn mark_healthy(
     Ok(())
 }
 
-/// Records that a server could not be listed, and why, in words for an admin. False when the server was removed meanwhile.
+/// Records that a server could not be listed, and why, in words for an admin. False when the server was removed
+/// meanwhile.
 pub async fn mark_failing(
     connection: &mut Connection,
     server: ServerId,
     message: &str,
     now: OffsetDateTime,
 ) -> Result<bool, Error> {
-    let done = sqlx::query!(
+    let message = storable(message);
+    let found = sqlx::query!("SELECT state, state_message FROM servers WHERE id = $1 FOR UPDATE", server.uuid())
+        .fetch_optional(&mut *connection)
+        .await?;
+    let Some(found) = found else { return Ok(false) };
+    sqlx::query!(
         "UPDATE servers SET state = 'failing', state_message = $2, checked_at = $3,
                 state_since = CASE WHEN state = 'failing' THEN state_since ELSE $3 END
          WHERE id = $1",
         server.uuid(),
-        storable(message),
+        message,
         now
     )
-    .execute(connection)
+    .execute(&mut *connection)
     .await?;
-    Ok(done.rows_affected() == 1)
+    if found.state != "failing" || found.state_message != message {
+        epoch::bump_catalog(connection).await?;
+    }
+    Ok(true)
 }
 
-/// Takes the right to list a server until `until`. True for one of all replicas that ask; false while another holds it.
+/// Takes the right to list a server until `until`. True for one of all replicas that ask; false while another holds
+/// it.
 pub async fn claim_refresh(
     connection: &mut Connection,
     server: ServerId,

@@ -190,7 +190,8 @@ async fn changed_members(
     merged(now, set, &remove).map_err(|words| Error::field("set_servers", words))
 }
 
-/// The servers of these ids or names, locked against removal. Each that is unknown, or there twice, is named by its place.
+/// The servers of these ids or names, locked against removal. Each that is unknown, or there twice, is named by its
+/// place.
 async fn resolve(connection: &mut Connection, field: &str, given: &[MemberRef]) -> Result<Vec<Member>, Error> {
     let names: Vec<String> = given.iter().map(|member| member.server.clone()).collect();
     let ids: Vec<Uuid> = names.iter().filter_map(|name| as_id(name)).collect();

@@ -33,8 +33,8 @@ impl From<Row> for Run {
     }
 }
 
-/// Opens a run. The same `request_id` gives the run that it opened before, ended or not. [`Error::Precondition`] when the
-/// actor has one open.
+/// Opens a run. The same `request_id` gives the run that it opened before, ended or not. [`Error::Precondition`] when
+/// the actor has one open.
 pub async fn begin(
     connection: &mut Connection,
     session: &str,

@@ -175,8 +175,8 @@ fn taken_words(name: &str, by: Option<&str>) -> Error {
     Error::AlreadyExists(words)
 }
 
-/// Changes a server; an empty change changes nothing. A change of URL or headers makes its state unknown, since what was
-/// seen was seen elsewhere, and its list of tools due.
+/// Changes a server; an empty change changes nothing. A change of URL or headers makes its state unknown, since what
+/// was seen was seen elsewhere, and its list of tools due.
 pub async fn update(
     connection: &mut Connection,
     keyring: &Keyring,

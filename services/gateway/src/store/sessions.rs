@@ -60,8 +60,8 @@ pub async fn get(connection: &mut Connection, key: &str) -> Result<Session, Erro
     row.ok_or_else(|| Error::not_found("session", key))?.into_session()
 }
 
-/// Sessions that are not deleted, the newest first: one more than `size`, when there are so many, after `after`; of one
-/// profile or of all.
+/// Sessions that are not deleted, the newest first: one more than `size`, when there are so many, after `after`; of
+/// one profile or of all.
 pub async fn list(
     connection: &mut Connection,
     profile: Option<ProfileId>,
@@ -86,8 +86,8 @@ pub async fn list(
     rows.into_iter().map(Row::into_session).collect()
 }
 
-/// Makes a session and the token of its default actor. The same `request_id` gives the session that it made before, with a
-/// fresh token in place of the one that it made.
+/// Makes a session and the token of its default actor. The same `request_id` gives the session that it made before,
+/// with a fresh token in place of the one that it made.
 pub async fn create(
     connection: &mut Connection,
     new: &NewSession,
@@ -261,7 +261,8 @@ pub async fn delete(connection: &mut Connection, key: &str, now: OffsetDateTime)
     Ok(Some(id))
 }
 
-/// Ids of all sessions, deleted ones too, that this is the id or external id of: for the audit, which outlives sessions.
+/// Ids of all sessions, deleted ones too, that this is the id or external id of: for the audit, which outlives
+/// sessions.
 pub async fn ever(connection: &mut Connection, key: &str) -> Result<Vec<SessionId>, Error> {
     let mut ids =
         sqlx::query_scalar!("SELECT id FROM sessions WHERE external_id = $1", key).fetch_all(connection).await?;

@@ -35,8 +35,8 @@ impl From<Row> for Token {
     }
 }
 
-/// Puts the token that a session is made with. It has the session's own UUID as its id, so that doing it again replaces it,
-/// and leaves tokens that were issued later alone.
+/// Puts the token that a session is made with. It has the session's own UUID as its id, so that doing it again
+/// replaces it, and leaves tokens that were issued later alone.
 pub(super) async fn put_first(
     connection: &mut Connection,
     session: SessionId,

@@ -79,8 +79,8 @@ pub async fn names(connection: &mut Connection) -> Result<Vec<(String, String)>,
     Ok(rows.into_iter().map(|row| (row.server, row.tool)).collect())
 }
 
-/// Changes the overrides of a tool, also of one that its server does not list now. Such a tool is forgotten with its last
-/// override. Gives the tool after the change.
+/// Changes the overrides of a tool, also of one that its server does not list now. Such a tool is forgotten with its
+/// last override. Gives the tool after the change.
 pub async fn update(
     connection: &mut Connection,
     server: ServerId,

@@ -183,6 +183,9 @@ impl Upstream {
     }
 }
 
-fn unavailable(crate::snapshot::Error::Database(error): crate::snapshot::Error) -> Error {
-    Error::Database(error)
+fn unavailable(error: crate::snapshot::Error) -> Error {
+    match error {
+        crate::snapshot::Error::Database(error) => Error::Database(error),
+        error @ crate::snapshot::Error::JustFailed => Error::Unavailable(error.to_string()),
+    }
 }

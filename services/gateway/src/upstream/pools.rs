@@ -111,7 +111,7 @@ pub(crate) fn endpoint(server: &Server) -> Result<Endpoint, OpenError> {
 
 /// The bounds of a connection to a server.
 pub fn connection_options(server: &Server, settings: &Settings) -> Options {
-    let random = uuid::Uuid::from(gatehouse_types::ServerId::new().uuid()).as_u128();
+    let random = gatehouse_types::ServerId::new().uuid().as_u128();
     Options {
         connect_timeout: server.connect_timeout,
         request_timeout: server.request_timeout,

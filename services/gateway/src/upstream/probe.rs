@@ -87,7 +87,7 @@ async fn initialize(
             let (name, version) = view.server();
             report.server_name = name.unwrap_or_default().into_owned();
             report.server_version = version.unwrap_or_default().into_owned();
-            report.capabilities = view.capabilities.map_or("{}", |raw| raw.get()).to_owned();
+            view.capabilities.map_or("{}", |raw| raw.get()).clone_into(&mut report.capabilities);
             connection.protocol_version().clone_into(&mut report.protocol_version);
             report.pass("initialize", began, format!("it speaks MCP {}", report.protocol_version));
             Some(connection)

@@ -66,12 +66,16 @@ struct Work {
     announced: AtomicBool,
     /// When the last attempt began.
     attempted: Mutex<Option<Instant>>,
+    /// What the last listing came to, and when it read the list for the last time.
+    done: Mutex<Option<(Instant, Result<Changed, String>)>>,
 }
 
 /// What a listing found.
 struct Listed {
     tools: Vec<ListedTool>,
     facts: ServerFacts,
+    /// When the list was read for the last time.
+    read_at: Instant,
 }
 
 impl Refresher {
@@ -131,9 +135,15 @@ impl Refresher {
 
     /// Lists a server now and stores the list. The error says what is wrong and what to do about it.
     pub async fn now(&self, server: ServerId) -> Result<Changed, String> {
+        let asked = Instant::now();
         let work = self.work(server);
         let _turn = work.listing.lock().await;
-        self.list_and_store(server, &work, true).await
+        // A listing that was under way and read the list after this was asked is what was asked for.
+        let done = work.done.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match done.filter(|(read_at, _)| *read_at >= asked) {
+            Some((_, result)) => result,
+            None => self.list_and_store(server, &work, true).await,
+        }
     }
 
     /// Forgets servers that are gone; ends with the process.
@@ -161,11 +171,12 @@ impl Refresher {
 
     async fn list_and_store(&self, server: ServerId, work: &Work, wait: bool) -> Result<Changed, String> {
         *work.attempted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        let lease = Uuid::from(gatehouse_types::CallId::new().uuid());
+        let lease = gatehouse_types::CallId::new().uuid();
         if !self.claim(server, lease, wait).await? {
             return Ok(Changed::default());
         }
-        let done = self.list_claimed(server).await;
+        let (read_at, done) = self.list_claimed(server).await;
+        *work.done.lock().unwrap_or_else(PoisonError::into_inner) = Some((read_at, done.clone()));
         let released = async {
             let mut connection = self.pool.acquire().await.map_err(crate::error::Error::from)?;
             listing::release_refresh(&mut connection, server, lease).await
@@ -200,26 +211,28 @@ impl Refresher {
         }
     }
 
-    async fn list_claimed(&self, id: ServerId) -> Result<Changed, String> {
+    /// Lists and stores; with the time at which the list was read for the last time.
+    async fn list_claimed(&self, id: ServerId) -> (Instant, Result<Changed, String>) {
+        let began = Instant::now();
         let mut catalog = self.snapshot.catalog();
         if !catalog.servers.contains_key(&id) {
             // Registered a moment ago.
-            self.snapshot.refresh().await.map_err(|_| "the database does not answer; try again".to_owned())?;
+            if self.snapshot.refresh().await.is_err() {
+                return (began, Err("the database does not answer; try again".to_owned()));
+            }
             catalog = self.snapshot.catalog();
         }
         let Some(server) = catalog.servers.get(&id) else {
-            return Err("the server is not registered any more".to_owned());
+            return (began, Err("the server is not registered any more".to_owned()));
         };
         let listed = timeout(WHOLE, list(server, &self.pools, &catalog.settings)).await;
         let listed = listed.unwrap_or_else(|_| Err("its tools could not be listed in time".to_owned()));
-        let stored = self.store(id, listed).await;
-        match stored {
-            Ok(result) => result,
-            Err(error) => {
-                tracing::warn!(server.id = %id, error.message = %error, "a listing could not be stored");
-                Err("the database did not take the listing; try again".to_owned())
-            }
-        }
+        let read_at = listed.as_ref().map_or(began, |listed| listed.read_at);
+        let result = self.store(id, listed).await.unwrap_or_else(|error| {
+            tracing::warn!(server.id = %id, error.message = %error, "a listing could not be stored");
+            Err("the database did not take the listing; try again".to_owned())
+        });
+        (read_at, result)
     }
 
     async fn store(
@@ -273,12 +286,14 @@ async fn list_with(connection: &Connection, settings: &Settings, changes: &Chang
         capabilities: view.capabilities.map_or("{}", |raw| raw.get()).to_owned(),
     };
     // A server with only resources or prompts is healthy and has no tools.
-    let Some(capability) = view.capability("tools") else { return Ok(Listed { tools: Vec::new(), facts }) };
+    let mut read_at = Instant::now();
+    let Some(capability) = view.capability("tools") else { return Ok(Listed { tools: Vec::new(), facts, read_at }) };
     let grows = RawObject::parse(capability.get()).and_then(|tools| tools.boolean("listChanged")) == Some(true);
     let mut tools = tools(connection, settings).await?;
     let began = Instant::now();
     while grows && began.elapsed() < GROWS_FOR {
         changes.still_for(STILL).await;
+        read_at = Instant::now();
         let again = self::tools(connection, settings).await?;
         let still = again == tools;
         tools = again;
@@ -286,7 +301,7 @@ async fn list_with(connection: &Connection, settings: &Settings, changes: &Chang
             break;
         }
     }
-    Ok(Listed { tools, facts })
+    Ok(Listed { tools, facts, read_at })
 }
 
 async fn tools(connection: &Connection, settings: &Settings) -> Result<Vec<ListedTool>, String> {
