@@ -3,5 +3,7 @@
 
 mod interop;
 mod lies;
+mod load;
 mod restart;
+mod speed;
 mod support;

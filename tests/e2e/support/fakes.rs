@@ -18,6 +18,7 @@ pub(crate) fn reading_tool(name: &str) -> Value {
 }
 
 /// A server with these tools that gives each client a session of its own. `on_call` answers calls; `None` from it echoes.
+/// It says that its list never changes, so that a listing is one request.
 pub(crate) async fn server(
     tools: Vec<Value>,
     on_call: impl Fn(&Request, &str) -> Option<Reply> + Send + Sync + 'static,
@@ -26,13 +27,20 @@ pub(crate) async fn server(
     let answer = move |request: &Request| match (request.method.as_str(), request.rpc().as_str()) {
         ("POST", "initialize") => {
             let id = format!("session-{}", sessions.fetch_add(1, Ordering::Relaxed));
-            Some(Reply::result(request, &initialize_result()).with_header("mcp-session-id", &id))
+            Some(initialized(request, false).with_header("mcp-session-id", &id))
         }
         ("POST", "tools/list") => Some(Reply::result(request, &json!({ "tools": tools }))),
         ("POST", "tools/call") => on_call(request, request.json()["params"]["name"].as_str().unwrap_or_default()),
         _ => None,
     };
     FakeServer::start(answer).await.unwrap()
+}
+
+/// The answer to `initialize`.
+pub(crate) fn initialized(request: &Request, list_changes: bool) -> Reply {
+    let mut result = initialize_result();
+    result["capabilities"]["tools"]["listChanged"] = list_changes.into();
+    Reply::result(request, &result)
 }
 
 /// A result of one text.

@@ -85,6 +85,11 @@ impl Running {
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
     }
 
+    /// How many files and sockets are open.
+    pub(crate) fn open_files(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
+    }
+
     /// Whether this process, and no other, listens on a port.
     pub(crate) fn listens_on(&self, port: u16) -> bool {
         let links = fs::read_dir(format!("/proc/{}/fd", self.pid())).into_iter().flatten().flatten();
