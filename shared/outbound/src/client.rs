@@ -36,7 +36,7 @@ pub struct ClientConfig {
     pub guard: Guard,
     /// Time for resolving, connecting and the TLS handshake when the request names none.
     pub connect_timeout: Duration,
-    /// How long a connection that carries nothing is kept.
+    /// How long a connection that carries nothing is kept; it is gone after at most twice that.
     pub pool_idle_timeout: Duration,
     /// Most connections that carry nothing, per origin.
     pub pool_max_idle_per_host: usize,
@@ -49,7 +49,7 @@ impl Default for ClientConfig {
         Self {
             guard: Guard::default(),
             connect_timeout: Duration::from_secs(10),
-            pool_idle_timeout: Duration::from_mins(1),
+            pool_idle_timeout: Duration::from_secs(20),
             pool_max_idle_per_host: 256,
             extra_ca_pem: None,
         }

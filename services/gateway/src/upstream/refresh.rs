@@ -214,14 +214,11 @@ impl Refresher {
     /// Lists and stores; with the time at which the list was read for the last time.
     async fn list_claimed(&self, id: ServerId) -> (Instant, Result<Changed, String>) {
         let began = Instant::now();
-        let mut catalog = self.snapshot.catalog();
-        if !catalog.servers.contains_key(&id) {
-            // Registered a moment ago.
-            if self.snapshot.refresh().await.is_err() {
-                return (began, Err("the database does not answer; try again".to_owned()));
-            }
-            catalog = self.snapshot.catalog();
+        // Registered or changed a moment ago, most often: the address, headers and bounds of now count.
+        if self.snapshot.refresh().await.is_err() {
+            return (began, Err("the database does not answer; try again".to_owned()));
         }
+        let catalog = self.snapshot.catalog();
         let Some(server) = catalog.servers.get(&id) else {
             return (began, Err("the server is not registered any more".to_owned()));
         };
