@@ -5,5 +5,6 @@ mod interop;
 mod lies;
 mod load;
 mod restart;
+mod secrets;
 mod speed;
 mod support;
