@@ -3,6 +3,7 @@
 
 mod interop;
 mod lies;
+mod listing;
 mod load;
 mod restart;
 mod secrets;
