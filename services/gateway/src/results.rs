@@ -10,7 +10,7 @@ mod same;
 use std::borrow::Cow;
 
 use bytes::{Bytes, BytesMut};
-use serde_json::value::RawValue;
+use gatehouse_mcp::{message::MOST_DEPTH, scan};
 
 use crate::raw::{self, RawObject};
 
@@ -60,20 +60,24 @@ const SHARED_FROM: usize = 4_096;
 
 /// The result for an engine. `body` is the result as the server sent it.
 pub fn for_engine(body: &Bytes, known: Known) -> Result<Output, NotAResult> {
-    let members = serde_json::from_slice::<RawObject<'_>>(body).map_err(|_| NotAResult::NotAnObject)?;
-    let content: Vec<&RawValue> = match members.get("content") {
-        None => Vec::new(),
-        Some(raw) => serde_json::from_str(raw.get()).map_err(|_| NotAResult::Content)?,
+    let text = std::str::from_utf8(body).map_err(|_| NotAResult::NotAnObject)?;
+    let listing = scan::listing(text, "content", MOST_DEPTH).map_err(|_| NotAResult::NotAnObject)?;
+    let members = RawObject(listing.members);
+    let content = match listing.items {
+        Some(items) => items,
+        None if members.get("content").is_none() => Vec::new(),
+        None => return Err(NotAResult::Content),
     };
     let is_error = members.boolean("isError").unwrap_or(false);
-    let structured = members.get("structuredContent").filter(|raw| raw.get() != "null");
+    let structured = members.get("structuredContent").filter(|structured| *structured != "null");
     let mut out = Builder::new(body);
     out.text("{\"content\":[");
     let mut marked = !is_error;
     for block in &content {
         out.separate();
         let kept = blocks::for_engine(block, known);
-        match blocks::text_of(&kept).filter(|_| !marked) {
+        // Only an error's first text is read; all others pass unread.
+        match if marked { None } else { blocks::text_of(&kept) } {
             Some(text) => {
                 marked = true;
                 out.text(&error_block(&kept, &text));
@@ -82,10 +86,10 @@ pub fn for_engine(body: &Bytes, known: Known) -> Result<Output, NotAResult> {
         }
     }
     if let Some(structured) = structured
-        && !content.iter().any(|block| same::holds(block, structured))
+        && !content.iter().any(|block| same::holds(block.text, structured))
     {
         out.separate();
-        let text = structured.get();
+        let text = structured;
         let text = if marked { Cow::Borrowed(text) } else { Cow::Owned(mark_error(text)) };
         marked = true;
         out.text(&text_block(&text));
@@ -105,11 +109,11 @@ pub fn for_engine(body: &Bytes, known: Known) -> Result<Output, NotAResult> {
             raw::push_string(&mut name, key);
             out.text(&name);
             out.text(":");
-            out.raw(value.get());
+            out.raw(value);
         }
     }
     out.text("}");
-    Ok(Output { pieces: out.finish(), is_error, structured: structured.map(|raw| raw.get().to_owned()) })
+    Ok(Output { pieces: out.finish(), is_error, structured: structured.map(str::to_owned) })
 }
 
 /// A result of Gatehouse's own that tells the model what went wrong. `text` says what to do next.
@@ -119,7 +123,7 @@ pub fn refusal(text: &str) -> Output {
 }
 
 /// `_meta` must be an object for engines.
-fn bad_meta(key: &str, value: &RawValue) -> bool {
+fn bad_meta(key: &str, value: &str) -> bool {
     key == "_meta" && raw::first_byte(value) != b'{'
 }
 
@@ -142,7 +146,7 @@ fn error_block(block: &str, text: &str) -> String {
     let mut quoted = String::new();
     raw::push_string(&mut quoted, &mark_error(text));
     let members = RawObject::parse(block).unwrap_or_default();
-    raw::join(members.0.iter().map(|(key, value)| (key.as_ref(), if key == "text" { &quoted } else { value.get() })))
+    raw::join(members.0.iter().map(|(key, value)| (key.as_ref(), if key == "text" { quoted.as_str() } else { *value })))
 }
 
 /// Puts pieces together, sharing large ones.

@@ -12,6 +12,7 @@ pub mod encode;
 pub mod lists;
 pub mod message;
 pub mod object;
+pub mod scan;
 pub mod sse;
 
 pub use client::{

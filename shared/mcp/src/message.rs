@@ -4,13 +4,10 @@
 
 use std::{borrow::Cow, fmt};
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::object::{Text, text};
+use crate::scan::{self, Fault};
 
 /// What was sent is no JSON at all.
 pub const PARSE_ERROR: i64 = -32_700;
@@ -45,8 +42,12 @@ impl<'a> Id<'a> {
 
     /// Reads an id; `None` for anything but a string or a number.
     pub fn read(raw: &'a RawValue) -> Option<Self> {
-        let first = raw.get().as_bytes().first()?;
-        matches!(first, b'"' | b'-' | b'0'..=b'9').then_some(Self(raw.get()))
+        Self::from_text(raw.get())
+    }
+
+    fn from_text(json: &'a str) -> Option<Self> {
+        let first = json.as_bytes().first()?;
+        matches!(first, b'"' | b'-' | b'0'..=b'9').then_some(Self(json))
     }
 }
 
@@ -79,8 +80,8 @@ pub enum Message<'a> {
     Result {
         /// The request's id.
         id: Id<'a>,
-        /// Whatever the request brought.
-        result: &'a RawValue,
+        /// Whatever the request brought: the text of one JSON value.
+        result: &'a str,
     },
     /// Refuses a request, or a message whose id could not be read.
     Error {
@@ -110,7 +111,7 @@ pub struct Parsed<'a> {
     /// The message.
     pub message: Message<'a>,
     /// Top-level members that JSON-RPC does not name, as they were written.
-    pub extra: Vec<(Cow<'a, str>, &'a RawValue)>,
+    pub extra: Vec<(Cow<'a, str>, &'a str)>,
 }
 
 /// What was read is no message. Carries the JSON-RPC error to give.
@@ -135,11 +136,14 @@ pub fn parse(bytes: &[u8], most_depth: usize) -> Result<Parsed<'_>, Malformed> {
         Some(_) => return Err(not_an_object(text)),
         None => return Err(malformed(PARSE_ERROR, "the message is empty")),
     }
-    if deeper_than(text.as_bytes(), most_depth) {
-        return Err(malformed(INVALID_REQUEST, "the message is nested too deeply"));
+    let members = scan::members(text, most_depth).map_err(|fault| match fault {
+        Fault::Invalid => malformed(PARSE_ERROR, "the message is not valid JSON"),
+        Fault::TooDeep => malformed(INVALID_REQUEST, "the message is nested too deeply"),
+    })?;
+    let mut envelope = Envelope::default();
+    for (name, value) in members {
+        envelope.put(name, value);
     }
-    let envelope: Envelope<'_> =
-        serde_json::from_str(text).map_err(|_| malformed(PARSE_ERROR, "the message is not valid JSON"))?;
     envelope.into_message()
 }
 
@@ -155,79 +159,20 @@ fn not_an_object(text: &str) -> Malformed {
     }
 }
 
-/// Whether a text nests deeper than `most`. Counts brackets first, which is fast and settles nearly every message.
-pub fn deeper_than(json: &[u8], most: usize) -> bool {
-    let brackets = json.iter().filter(|byte| matches!(**byte, b'{' | b'[')).count();
-    brackets > most && depth(json) > most
-}
-
-fn depth(json: &[u8]) -> usize {
-    let (mut here, mut most, mut at) = (0_usize, 0, 0);
-    while let Some(byte) = json.get(at) {
-        match byte {
-            b'{' | b'[' => {
-                here += 1;
-                most = most.max(here);
-            }
-            b'}' | b']' => here = here.saturating_sub(1),
-            b'"' => at += string_length(&json[at + 1..]),
-            _ => {}
-        }
-        at += 1;
-    }
-    most
-}
-
-/// Bytes from the start of a string's inside up to its closing quote (included), or to the end when it never closes.
-fn string_length(inside: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', &inside[at..]) {
-        at += found + 1;
-        if inside[at - 1] == b'"' {
-            return at;
-        }
-        at = (at + 1).min(inside.len());
-    }
-    inside.len()
-}
-
 #[derive(Default)]
 struct Envelope<'a> {
-    version: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
-    method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
-    extra: Vec<(Cow<'a, str>, &'a RawValue)>,
+    version: Option<&'a str>,
+    id: Option<&'a str>,
+    method: Option<&'a str>,
+    params: Option<&'a str>,
+    result: Option<&'a str>,
+    error: Option<&'a str>,
+    extra: Vec<(Cow<'a, str>, &'a str)>,
     twice: bool,
 }
 
-impl<'de> Deserialize<'de> for Envelope<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Envelope<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut envelope = Envelope::default();
-                while let Some(Text(name)) = map.next_key()? {
-                    let value = map.next_value()?;
-                    envelope.put(name, value);
-                }
-                Ok(envelope)
-            }
-        }
-        deserializer.deserialize_map(Reader)
-    }
-}
-
 impl<'a> Envelope<'a> {
-    fn put(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
+    fn put(&mut self, name: Cow<'a, str>, value: &'a str) {
         let place = match name.as_ref() {
             "jsonrpc" => &mut self.version,
             "id" => &mut self.id,
@@ -245,25 +190,27 @@ impl<'a> Envelope<'a> {
     }
 
     fn into_message(self) -> Result<Parsed<'a>, Malformed> {
-        let id = self.id.and_then(Id::read);
+        let id = self.id.and_then(Id::from_text);
         let refuse = |words| Err(Malformed { code: INVALID_REQUEST, words, id: id.map(|id| id.as_json().to_owned()) });
         if self.twice {
             return refuse("a member of the message occurs twice");
         }
-        if self.version.is_none_or(|version| version.get() != "\"2.0\"") {
+        if self.version.is_none_or(|version| version != "\"2.0\"") {
             return refuse("jsonrpc is not \"2.0\"");
         }
-        let null_id = self.id.is_some_and(|id| id.get() == "null");
+        let null_id = self.id == Some("null");
         if self.id.is_some() && id.is_none() && !null_id {
             return refuse("id is neither a string nor a number");
         }
         let message = match (self.method, self.result, self.error) {
             (Some(method), None, None) => {
-                let Some(method) = text(method) else { return refuse("method is not a string") };
-                let params = self.params.filter(|params| params.get() != "null");
-                if params.is_some_and(|params| !params.get().starts_with(['{', '['])) {
+                let Ok(method) = scan::unquoted(method) else { return refuse("method is not a string") };
+                let params = self.params.filter(|params| *params != "null");
+                if params.is_some_and(|params| !params.starts_with(['{', '['])) {
                     return refuse("params is neither an object nor an array");
                 }
+                // Was read as JSON above.
+                let params = params.and_then(|params| serde_json::from_str(params).ok());
                 match id {
                     Some(id) => Message::Request { id, method, params },
                     None if null_id => return refuse("the id of a request is null"),
@@ -274,7 +221,7 @@ impl<'a> Envelope<'a> {
                 Some(id) => Message::Result { id, result },
                 None => return refuse("a result without an id"),
             },
-            (None, None, Some(error)) => match serde_json::from_str(error.get()) {
+            (None, None, Some(error)) => match serde_json::from_str(error) {
                 Ok(error) => Message::Error { id, error },
                 Err(_) => return refuse("error has no code"),
             },

@@ -7,10 +7,9 @@
 
 use std::borrow::Cow;
 
-use gatehouse_types::hints::{DeclaredHints, Hints};
-use serde_json::value::RawValue;
-
 use crate::raw::{self, RawObject};
+use gatehouse_mcp::{message::MOST_DEPTH, scan};
+use gatehouse_types::hints::{DeclaredHints, Hints};
 
 /// What a definition says that Gatehouse itself needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,7 +49,7 @@ pub fn facts(definition: &str) -> Facts {
     let title = tool.string("title").or_else(|| annotations.string("title")).unwrap_or_default();
     let support = tool.object("execution").and_then(|execution| execution.string("taskSupport"));
     let support = support.filter(|support| matches!(support.as_ref(), "optional" | "required"));
-    let schema = |name| tool.get(name).filter(|raw| raw::first_byte(raw) == b'{').map_or("", RawValue::get).to_owned();
+    let schema = |name| tool.get(name).filter(|raw| raw::first_byte(raw) == b'{').unwrap_or_default().to_owned();
     Facts {
         title: title.into_owned(),
         description: tool.string("description").unwrap_or_default().into_owned(),
@@ -92,7 +91,7 @@ pub fn clean(definition: &str, name: &str, hints: Hints, description_chars: usiz
             _ => true,
         };
         if kept && !members.iter().any(|(name, _)| name == key) {
-            members.push((key.clone(), value.get().into()));
+            members.push((key.clone(), (*value).into()));
         }
     }
     Ok(raw::join(members.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))))
@@ -114,9 +113,9 @@ fn quoted(text: &str) -> String {
 }
 
 /// The schema as it was sent; with `type` added, and `properties: null` or a `required` that is no list taken out.
-fn input_schema(schema: &RawValue) -> Result<Cow<'_, str>, Unusable> {
-    let members = RawObject::parse(schema.get()).ok_or(Unusable::InputSchema("is not a JSON object"))?;
-    let kind = members.get("type").map(RawValue::get);
+fn input_schema(schema: &str) -> Result<Cow<'_, str>, Unusable> {
+    let members = RawObject::parse(schema).ok_or(Unusable::InputSchema("is not a JSON object"))?;
+    let kind = members.get("type");
     if kind.is_some_and(|kind| kind != "\"object\"") {
         return Err(Unusable::InputSchema("has a `type` other than \"object\""));
     }
@@ -127,7 +126,7 @@ fn input_schema(schema: &RawValue) -> Result<Cow<'_, str>, Unusable> {
     let drop_properties = properties == Some(b'n');
     let drop_required = members.get("required").is_some_and(|raw| raw::first_byte(raw) != b'[');
     if kind.is_some() && !drop_properties && !drop_required {
-        return Ok(Cow::Borrowed(schema.get()));
+        return Ok(Cow::Borrowed(schema));
     }
     let added = kind.is_none().then_some(("type", "\"object\""));
     let kept = members.0.iter().filter(|(key, _)| match key.as_ref() {
@@ -135,7 +134,7 @@ fn input_schema(schema: &RawValue) -> Result<Cow<'_, str>, Unusable> {
         "required" => !drop_required,
         _ => true,
     });
-    Ok(Cow::Owned(raw::join(added.into_iter().chain(kept.map(|(key, value)| (key.as_ref(), value.get()))))))
+    Ok(Cow::Owned(raw::join(added.into_iter().chain(kept.map(|(key, value)| (key.as_ref(), *value))))))
 }
 
 /// The effective hints, the title, and whatever else the server put there.
@@ -152,14 +151,15 @@ fn annotations(tool: &RawObject<'_>, hints: Hints) -> String {
     let title = title.iter().map(|title| ("title", title.as_str()));
     let hints = hints.iter().map(|(name, value)| (*name, if *value { "true" } else { "false" }));
     let rest = declared.0.iter().filter(|(key, _)| !own.contains(&key.as_ref()));
-    raw::join(title.chain(hints).chain(rest.map(|(key, value)| (key.as_ref(), value.get()))))
+    raw::join(title.chain(hints).chain(rest.map(|(key, value)| (key.as_ref(), *value))))
 }
 
-fn well_formed_icons(icons: &RawValue) -> bool {
-    let Ok(list) = serde_json::from_str::<Vec<RawObject<'_>>>(icons.get()) else { return false };
-    list.iter().all(|icon| {
-        let text_or_absent = |name| icon.get(name).is_none_or(|raw| raw::first_byte(raw) == b'"');
-        let sizes = icon.get("sizes").is_none_or(|raw| serde_json::from_str::<Vec<String>>(raw.get()).is_ok());
+fn well_formed_icons(icons: &str) -> bool {
+    let Ok(list) = scan::items(icons, MOST_DEPTH) else { return false };
+    list.into_iter().all(|icon| {
+        let Some(icon) = RawObject::parse(icon) else { return false };
+        let text_or_absent = |name| icon.get(name).is_none_or(|_| icon.has_string(name));
+        let sizes = icon.get("sizes").is_none_or(|sizes| serde_json::from_str::<Vec<String>>(sizes).is_ok());
         icon.string("src").is_some() && text_or_absent("mimeType") && text_or_absent("theme") && sizes
     })
 }

@@ -60,7 +60,7 @@ impl Edge {
                     && let Some(request) =
                         params.and_then(|raw| RawObject::parse(raw.get())).and_then(|p| p.get("requestId"))
                 {
-                    self.streams.cancel(session.id, request.get());
+                    self.streams.cancel(session.id, request);
                 }
                 body::accepted()
             }

@@ -60,15 +60,15 @@ impl ToolCall {
         headers: &HeaderMap,
     ) -> Result<Self, &'static str> {
         let name = params.string("name").ok_or("`name` must be the name of a tool")?.into_owned();
-        let arguments = params.get("arguments").filter(|raw| raw.get() != "null");
+        let arguments = params.get("arguments").filter(|arguments| *arguments != "null");
         let token = params.object("_meta").and_then(|meta| meta.get("progressToken"));
         let token = token.filter(|token| matches!(raw::first_byte(token), b'"' | b'-' | b'0'..=b'9'));
         let (span, trace_id) = traced(headers, &name);
         Ok(Self {
             rpc_id: rpc_id.to_owned(),
             name,
-            arguments: arguments.map_or_else(Bytes::new, |raw| body.slice_ref(raw.get().as_bytes())),
-            progress_token: token.map(|token| token.get().to_owned()),
+            arguments: arguments.map_or_else(Bytes::new, |arguments| body.slice_ref(arguments.as_bytes())),
+            progress_token: token.map(str::to_owned),
             trace_id,
             span,
         })

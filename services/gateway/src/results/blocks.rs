@@ -2,31 +2,30 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
+use gatehouse_mcp::scan::Item;
 
 use super::{Known, text_block};
 use crate::raw::{self, RawObject};
 
 /// The block as it was sent when an engine can take it; else as a text block that says what it was.
-pub(super) fn for_engine(block: &RawValue, known: Known) -> Cow<'_, str> {
-    let Some(members) = RawObject::parse(block.get()) else { return Cow::Owned(as_text(block)) };
-    let is_text = |name| members.get(name).is_some_and(|raw| raw::first_byte(raw) == b'"');
+pub(super) fn for_engine<'a>(item: &Item<'a>, known: Known) -> Cow<'a, str> {
+    let block = item.text;
+    let Some(members) = item.members.clone().map(RawObject) else { return Cow::Owned(as_text(block)) };
     let kind = members.string("type").unwrap_or_default();
     let good = match kind.as_ref() {
-        "text" => is_text("text"),
-        "image" => is_text("data") && is_text("mimeType"),
-        "audio" if known.audio => is_text("data") && is_text("mimeType"),
-        "resource_link" if known.resource_link => is_text("uri") && is_text("name"),
+        "text" => members.has_string("text"),
+        "image" => members.has_string("data") && members.has_string("mimeType"),
+        "audio" if known.audio => members.has_string("data") && members.has_string("mimeType"),
+        "resource_link" if known.resource_link => members.has_string("uri") && members.has_string("name"),
         "resource" => members.object("resource").is_some_and(|resource| {
-            let text = |name| resource.get(name).is_some_and(|raw| raw::first_byte(raw) == b'"');
-            text("uri") && (text("text") || text("blob"))
+            resource.has_string("uri") && (resource.has_string("text") || resource.has_string("blob"))
         }),
         _ => false,
     };
     match kind.as_ref() {
-        _ if good && optional_members_are_well_formed(&members) => Cow::Borrowed(block.get()),
+        _ if good && optional_members_are_well_formed(&members) => Cow::Borrowed(block),
         _ if good => Cow::Owned(without_ill_formed(&members)),
-        "resource_link" if is_text("uri") => Cow::Owned(text_block(&link_in_words(&members))),
+        "resource_link" if members.has_string("uri") => Cow::Owned(text_block(&link_in_words(&members))),
         _ => Cow::Owned(as_text(block)),
     }
 }
@@ -49,7 +48,7 @@ fn without_ill_formed(members: &RawObject<'_>) -> String {
         .0
         .iter()
         .filter(|(key, value)| !matches!(key.as_ref(), "_meta" | "annotations") || raw::first_byte(value) == b'{');
-    raw::join(kept.map(|(key, value)| (key.as_ref(), value.get())))
+    raw::join(kept.map(|(key, value)| (key.as_ref(), *value)))
 }
 
 fn link_in_words(link: &RawObject<'_>) -> String {
@@ -61,6 +60,6 @@ fn link_in_words(link: &RawObject<'_>) -> String {
     }
 }
 
-fn as_text(block: &RawValue) -> String {
-    text_block(block.get())
+fn as_text(block: &str) -> String {
+    text_block(block)
 }

@@ -1,21 +1,21 @@
 //! Pure: whether a text block already holds a structured result.
 
-use serde_json::{Number, Value, value::RawValue};
+use serde_json::{Number, Value};
 
 use super::blocks;
 
 /// Whether the block is a text block whose text is exactly this JSON, compared as values; also inside a code fence.
-pub(super) fn holds(block: &RawValue, structured: &RawValue) -> bool {
-    let Some(text) = blocks::text_of(block.get()) else { return false };
+pub(super) fn holds(block: &str, structured: &str) -> bool {
+    let Some(text) = blocks::text_of(block) else { return false };
     let text = unfenced(text.trim());
-    if text == structured.get() {
+    if text == structured {
         return true;
     }
     // A text that cannot be this JSON is not parsed.
-    if text.as_bytes().first() != structured.get().as_bytes().first() {
+    if text.as_bytes().first() != structured.as_bytes().first() {
         return false;
     }
-    let parsed = (serde_json::from_str::<Value>(text), serde_json::from_str::<Value>(structured.get()));
+    let parsed = (serde_json::from_str::<Value>(text), serde_json::from_str::<Value>(structured));
     matches!(parsed, (Ok(one), Ok(other)) if equal(&one, &other))
 }
 

@@ -154,7 +154,7 @@ impl Upstream {
             let whole = reply.output.pieces.concat();
             let content =
                 std::str::from_utf8(&whole).ok().and_then(RawObject::parse).and_then(|result| result.get("content"));
-            let content = content.map_or("[]", |raw| raw.get()).to_owned();
+            let content = content.unwrap_or("[]").to_owned();
             let result = CallEvent::Result { call_id: reply.call, content, is_error: reply.output.is_error };
             // Nobody reads any more: the audit has the result.
             let _ = events.send(Ok(result)).await;

@@ -131,7 +131,7 @@ impl Shared {
 pub(crate) fn answer_in(id: u64, body: &Bytes, parsed: &Parsed<'_>) -> Option<Result<Answer, RequestError>> {
     match &parsed.message {
         Message::Result { id: theirs, result } if theirs.number() == Some(id) => {
-            Some(Ok(Answer::new(body.slice_ref(result.get().as_bytes()))))
+            Some(Ok(Answer::new(body.slice_ref(result.as_bytes()))))
         }
         Message::Error { id: Some(theirs), error } if theirs.number() == Some(id) => Some(Err(rpc(error, 200))),
         _ => None,
