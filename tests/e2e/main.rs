@@ -3,7 +3,9 @@
 
 mod interop;
 mod lies;
+mod listing;
 mod load;
 mod restart;
+mod secrets;
 mod speed;
 mod support;

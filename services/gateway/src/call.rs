@@ -24,7 +24,7 @@ use crate::{
     },
     catalog::{Catalog, Tool},
     results::{self, Known, Output},
-    snapshot::{Session, Snapshot},
+    snapshot::{Principal, Session, Snapshot},
     upstream::{Acquire, Upstreams},
 };
 
@@ -53,6 +53,8 @@ pub struct Calls {
 pub struct Request {
     /// The session.
     pub session: Arc<Session>,
+    /// Whose token brought it; `None` when no engine did.
+    pub principal: Option<Arc<Principal>>,
     /// The actor; empty is the default one.
     pub actor: String,
     /// The name that the engine used.
@@ -98,6 +100,13 @@ impl Calls {
             }
             let catalog = self.snapshot.catalog();
             let facts = request.session.facts();
+            if let Some(principal) = &request.principal {
+                match self.snapshot.sessions.is_good(principal, facts.epoch).await {
+                    Ok(true) => {}
+                    Ok(false) => return self.unrecorded(words::SESSION_ENDED),
+                    Err(_) => return self.unrecorded(words::DATABASE),
+                }
+            }
             let offer = catalog.offer(facts.profile, facts.read_only);
             let tool = match decide(
                 offer.map(AsRef::as_ref),

@@ -260,7 +260,13 @@ pub(crate) fn whole_text(result: &Value) -> String {
 
 /// The body of a GET.
 pub(crate) async fn fetch(url: &str) -> String {
+    fetch_with(url, &[]).await
+}
+
+/// The body of a GET with headers.
+pub(crate) async fn fetch_with(url: &str, headers: &[(&str, String)]) -> String {
     let http: Client<HttpConnector, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let response: Response<Incoming> = http.get(url.parse().unwrap()).await.unwrap();
+    let request = headers.iter().fold(Request::get(url), |request, (name, value)| request.header(*name, value));
+    let response: Response<Incoming> = http.request(request.body(Full::default()).unwrap()).await.unwrap();
     String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }
