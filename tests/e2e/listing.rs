@@ -103,6 +103,12 @@ async fn a_bad_definition_costs_only_that_tool_and_modes_and_profiles_choose() {
     assert_eq!(few.iter().map(name).collect::<Vec<_>>(), ["plain__write"]);
     assert!(offered(&gate, &admin, "few", PermissionMode::ReadOnly).await.is_empty());
 
+    // An admin who knows better overrides what the server declares, or does not.
+    admin.read_only("plain", "write", true).await;
+    let few = offered(&gate, &admin, "few", PermissionMode::ReadOnly).await;
+    assert_eq!(few.iter().map(name).collect::<Vec<_>>(), ["plain__write"]);
+    admin.read_only("plain", "write", false).await;
+
     // What is not offered cannot be called either.
     let (_, token) = admin.session("all", PermissionMode::ReadOnly).await;
     let engine = Engine::connect(&gate, &token).await;
@@ -222,6 +228,12 @@ async fn changes_of_servers_tokens_and_sessions_count_from_the_next_call() {
     .await;
     engine.set_token(&fresh);
     assert_eq!(engine.names().await, ["s__read", "s__write"], "the MCP session goes on with the new token");
+
+    // An engine may end its own MCP session; the session of ours goes on.
+    assert_eq!(engine.delete().await, StatusCode::OK);
+    assert_eq!(engine.request("tools/list", &json!({})).await.status, StatusCode::NOT_FOUND);
+    engine.session.clear();
+    engine.initialize().await;
 
     admin.sessions().delete_session(DeleteSessionRequest { session }).await.unwrap();
     let calls = fake.requests_of("tools/call").len();

@@ -145,7 +145,7 @@ async fn rows(gate: &Gate, hay: &mut Hay) {
 }
 
 fn hex(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+    text.bytes().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ impl Engine {
         });
         let answer = self.request("initialize", &params).await;
         assert_eq!(answer.status, StatusCode::OK);
-        self.session = answer.headers[SESSION_ID].to_str().unwrap().to_owned();
+        answer.headers[SESSION_ID].to_str().unwrap().clone_into(&mut self.session);
         let result = answer.message().await["result"].take();
         let noted = self.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         assert_eq!(noted.status, StatusCode::ACCEPTED);
