@@ -132,14 +132,15 @@ up() {
   install_rust
   install_postgres
   install_node
+  DATA=$(realpath -m "${GATEHOUSE_DATA:-.gatehouse}")
+  not_twice
   node_modules examples/mcp-reference-server
   # The dev profile: half the build time of the release profile, and the tests share what it builds.
   cargo build --locked --package gatehouse
   GATEHOUSE=$(target_dir)/debug/gatehouse
-  DATA=$(realpath -m "${GATEHOUSE_DATA:-.gatehouse}")
+  # The mode of one that is there is gatehouse's: Postgres, under a user of its own, has its folder inside.
+  [[ -d $DATA ]] || mkdir -p -m 700 "$DATA"
   mkdir -p "$DATA/logs"
-  chmod 700 "$DATA"
-  not_twice
   # What starts last stops first: so the gateway can still take leave of its upstream.
   start_reference_server
   start_gatehouse

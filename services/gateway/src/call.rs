@@ -1,6 +1,6 @@
 //! One tool call, from the name that an engine used to the result that it gets.
 //!
-//! decide ([`decide`], pure) → record → connection → send → result ([`crate::results`], pure) → record. The call does not
+//! decide ([`mod@decide`], pure) → record → connection → send → result ([`crate::results`], pure) → record. The call does not
 //! depend on the engine's connection: it runs until the server answers, its time is over, or someone cancels it.
 
 pub mod decide;
