@@ -139,7 +139,7 @@ up() {
   cargo build --locked --package gatehouse
   GATEHOUSE=$(target_dir)/debug/gatehouse
   # The mode of one that is there is gatehouse's: Postgres, under a user of its own, has its folder inside.
-  [[ -d $DATA ]] || mkdir -p -m 700 "$DATA"
+  [[ -d $DATA ]] || (umask 077 && mkdir -p "$DATA")
   mkdir -p "$DATA/logs"
   # What starts last stops first: so the gateway can still take leave of its upstream.
   start_reference_server

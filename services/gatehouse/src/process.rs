@@ -31,7 +31,6 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "a process has one of them")]
 enum Command {
     /// Start everything in one process, with a Postgres of its own unless `DATABASE_URL` is set
     Up,
