@@ -149,7 +149,7 @@ async fn a_server_is_added_with_secrets_that_are_sent_and_never_shown() {
     It works.
     ");
     let seen = &world.fake.seen("CreateServerRequest")[0];
-    for sent in ["hidden-plain", "Bearer hidden-env", "\"hidden-file\"", "seconds: 120"] {
+    for sent in ["hidden-plain", "Bearer hidden-env", "\"hidden-file\"", "\"120s\""] {
         assert!(seen.contains(sent), "{sent} {seen}");
     }
 }

@@ -7,6 +7,8 @@ use std::{
 
 use gatehouse_platform::error::{Failure, FieldViolation, Reason, to_status};
 use gatehouse_proto::gateway::v1::{self as pb, server::Transport};
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage};
 use tokio::sync::Notify;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{
@@ -99,14 +101,19 @@ impl Fake {
         address
     }
 
-    /// The requests so far that are of this type, as their debug text.
+    /// The requests so far that are of this type: their debug text, which hides secrets, and their JSON, which has them.
     pub(crate) fn seen(&self, kind: &str) -> Vec<String> {
         self.seen.lock().unwrap().iter().filter(|text| text.starts_with(kind)).cloned().collect()
     }
 
-    pub(crate) fn note<T: std::fmt::Debug>(&self, request: Request<T>) -> T {
+    pub(crate) fn note<T: std::fmt::Debug + Message>(&self, request: Request<T>) -> T {
         let message = request.into_inner();
-        self.seen.lock().unwrap().push(format!("{message:?}"));
+        let name = std::any::type_name::<T>().rsplit("::").next().unwrap();
+        let pool = DescriptorPool::decode(gatehouse_proto::DESCRIPTORS).unwrap();
+        let descriptor = pool.get_message_by_name(&format!("gatehouse.gateway.v1.{name}")).unwrap();
+        let whole = DynamicMessage::decode(descriptor, message.encode_to_vec().as_slice()).unwrap();
+        let json = serde_json::to_string(&whole).unwrap();
+        self.seen.lock().unwrap().push(format!("{message:?} {json}"));
         message
     }
 }
