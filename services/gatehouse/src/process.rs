@@ -8,6 +8,7 @@ mod endpoints;
 mod error;
 mod migrate;
 mod postgres;
+mod store;
 mod up;
 
 use std::{path::PathBuf, process::ExitCode};

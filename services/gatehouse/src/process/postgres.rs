@@ -2,11 +2,10 @@
 //!
 //! It listens on a Unix socket only, in a folder that nobody but its owner (and root) can enter; inside that folder no
 //! password is needed. [`binaries`] finds the programs, [`user`] the account they run under, [`leftover`] deals with
-//! what a killed `up` left behind, [`store`] makes the database.
+//! what a killed `up` left behind.
 
 mod binaries;
 mod leftover;
-mod store;
 mod user;
 
 use std::{
@@ -28,6 +27,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use user::User;
+
+use super::store::{self, DbError};
 
 /// Name of the cluster's superuser and of the database.
 const NAME: &str = "gatehouse";
@@ -86,7 +87,7 @@ pub(crate) enum Error {
     #[error("Postgres did not answer within {} s; its log is {log}", START_TIMEOUT.as_secs())]
     Silent { log: String },
     #[error("the cluster's database could not be made")]
-    Database(#[source] store::DbError),
+    Database(#[source] DbError),
     #[error("the system gave no random bytes")]
     NoRandomness(#[from] gatehouse_types::secret::NoRandomness),
     #[error("shutdown was asked for while Postgres started")]
@@ -210,10 +211,10 @@ impl Cluster {
 
     async fn wait_until_up(&self, child: &mut Child, shutdown: &CancellationToken) -> Result<(), Error> {
         let started = Instant::now();
-        let place = store::Place::new(&self.url_of("postgres")).map_err(Error::Database)?;
+        let url = self.url_of("postgres");
         loop {
-            match place.connect().await {
-                Ok(connection) => return store::make_database(connection, NAME).await.map_err(Error::Database),
+            match store::connect(&url).await {
+                Ok(answering) => return answering.make_database(NAME).await.map_err(Error::Database),
                 Err(error) => tracing::debug!(error.message = %error, "Postgres does not answer yet"),
             }
             if let Some(status) = child.try_wait().map_err(failed("watched", &self.folder))? {
