@@ -279,18 +279,8 @@ impl<'a> Scan<'a> {
         if self.judged {
             return self.judged_string();
         }
-        loop {
-            self.plain();
-            match self.peek().ok_or(Fault::Invalid)? {
-                b'"' => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                b'\\' => self.escape()?,
-                0..0x20 => return Err(Fault::Invalid),
-                _ => self.at += 1,
-            }
-        }
+        self.at = string_end(self.bytes, self.at)?;
+        Ok(())
     }
 
     /// Crosses the rest of a string that is known to be one: it ends at the first quote that no backslash belongs to.
@@ -303,32 +293,6 @@ impl<'a> Scan<'a> {
             if backslashes.is_multiple_of(2) {
                 return Ok(());
             }
-        }
-    }
-
-    /// Crosses characters that are neither quote nor backslash nor control, eight bytes at a time; leaves the last few.
-    fn plain(&mut self) {
-        while let Some(word) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
-            let stops = stops(u64::from_le_bytes(*word));
-            if stops != 0 {
-                self.at += stops.trailing_zeros() as usize / 8;
-                return;
-            }
-            self.at += 8;
-        }
-    }
-
-    fn escape(&mut self) -> Result<(), Fault> {
-        let escape = *self.bytes.get(self.at + 1).ok_or(Fault::Invalid)?;
-        self.at += 2;
-        match escape {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
-            b'u' => {
-                let digits = self.bytes.get(self.at..self.at + 4).ok_or(Fault::Invalid)?;
-                self.at += 4;
-                if digits.iter().all(u8::is_ascii_hexdigit) { Ok(()) } else { Err(Fault::Invalid) }
-            }
-            _ => Err(Fault::Invalid),
         }
     }
 
@@ -361,6 +325,38 @@ impl<'a> Scan<'a> {
             self.at += 1;
         }
         if self.at == begin { Err(Fault::Invalid) } else { Ok(()) }
+    }
+}
+
+/// Where a string ends whose inside begins at `at`; plain characters are crossed eight at a time.
+fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
+    loop {
+        while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+            let stops = stops(u64::from_le_bytes(*word));
+            if stops != 0 {
+                at += stops.trailing_zeros() as usize / 8;
+                break;
+            }
+            at += 8;
+        }
+        match bytes.get(at) {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => at = escape_end(bytes, at + 1)?,
+            Some(0..0x20) | None => return Err(Fault::Invalid),
+            Some(_) => at += 1,
+        }
+    }
+}
+
+/// Where an escape ends whose letter is at `at`.
+fn escape_end(bytes: &[u8], at: usize) -> Result<usize, Fault> {
+    match bytes.get(at) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 1),
+        Some(b'u') => {
+            let digits = bytes.get(at + 1..at + 5).ok_or(Fault::Invalid)?;
+            if digits.iter().all(u8::is_ascii_hexdigit) { Ok(at + 5) } else { Err(Fault::Invalid) }
+        }
+        _ => Err(Fault::Invalid),
     }
 }
 
