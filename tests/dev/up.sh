@@ -38,13 +38,17 @@ secret_file() {
   [[ -s $1 ]] || (umask 077 && head -c 32 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=\n' >"$1")
 }
 
+# Before anything starts: a second run would otherwise fail at the first port that is taken, and say only that.
+not_twice() {
+  local running
+  [[ -s $DATA/endpoints.json ]] || return 0
+  running=$(field pid <"$DATA/endpoints.json")
+  ! kill -0 "$running" 2>/dev/null || die "it runs already, as process $running"
+  rm "$DATA/endpoints.json"
+}
+
 start_gatehouse() {
-  local log=$DATA/logs/gatehouse.log running
-  if [[ -s $DATA/endpoints.json ]]; then
-    running=$(field pid <"$DATA/endpoints.json")
-    ! kill -0 "$running" 2>/dev/null || die "it runs already, as process $running"
-    rm "$DATA/endpoints.json"
-  fi
+  local log=$DATA/logs/gatehouse.log
   in_background "$log" "$GATEHOUSE" up --data "$DATA"
   GATEHOUSE_PID=$STARTED
   until_ready "gatehouse" "$GATEHOUSE_PID" "$log" test -s "$DATA/endpoints.json"
@@ -94,6 +98,10 @@ demo_session() {
 engine_config() { gatehouse session config "$SESSION" --engine "$1" | sed "s|<token>|$TOKEN|; /^The token was shown/d; s/^/  /"; }
 
 introduce() {
+  # Where the command finds the data folder by itself; its key then goes to no other server.
+  local place
+  place="cd $(printf %q "$PWD")"
+  [[ $DATA == "$PWD/.gatehouse" ]] || place="export GATEHOUSE_DATA=$(printf %q "$DATA")"
   cat <<TEXT
 
 Gatehouse is running. Ctrl-C stops it; its data stays in $DATA.
@@ -111,7 +119,8 @@ $(engine_config codex)
 
 Next, in another terminal:
 
-  export PATH="$(dirname "$GATEHOUSE"):\$PATH"
+  $place
+  export PATH=$(printf %q "$(dirname "$GATEHOUSE")"):"\$PATH"
   gatehouse tools list orders
   gatehouse call $SESSION orders__get_order '{"orderId":"A1001"}'
   gatehouse audit list --session $SESSION
@@ -123,13 +132,15 @@ up() {
   install_rust
   install_postgres
   install_node
+  DATA=$(realpath -m "${GATEHOUSE_DATA:-.gatehouse}")
+  not_twice
   node_modules examples/mcp-reference-server
   # The dev profile: half the build time of the release profile, and the tests share what it builds.
   cargo build --locked --package gatehouse
   GATEHOUSE=$(target_dir)/debug/gatehouse
-  DATA=$(realpath -m "${GATEHOUSE_DATA:-.gatehouse}")
+  # The mode of one that is there is gatehouse's: Postgres, under a user of its own, has its folder inside.
+  [[ -d $DATA ]] || (umask 077 && mkdir -p "$DATA")
   mkdir -p "$DATA/logs"
-  chmod 700 "$DATA"
   # What starts last stops first: so the gateway can still take leave of its upstream.
   start_reference_server
   start_gatehouse

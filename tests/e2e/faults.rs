@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gatehouse_proto::gateway::v1::{CallOutcome, PermissionMode, UpdateServerRequest};
+use gatehouse_proto::gateway::v1::{CallOutcome, ListCallsRequest, PermissionMode, UpdateServerRequest};
 use gatehouse_testkit::{Database, eventually};
 use serde_json::json;
 use tokio::{
@@ -136,7 +136,7 @@ async fn a_call_that_was_refused_for_the_databases_sake_is_in_the_audit_as_not_s
     assert!(text_of(&refused).contains("so the call was not sent. Nothing was carried out"), "{refused}");
     lock.rollback().await.unwrap();
     let calls = eventually("the refused call is recorded", async || {
-        let calls = admin.calls(Default::default()).await;
+        let calls = admin.calls(ListCallsRequest::default()).await;
         (calls.len() == 2 && calls.iter().all(|call| call.outcome() != CallOutcome::Running)).then_some(calls)
     })
     .await;

@@ -23,7 +23,7 @@ use crate::support::{
 /// How long the liar's calls may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest answer that is taken, in bytes.
-const MOST_RESULT: u64 = 2 << 20;
+const MOST_RESULT: u64 = 1 << 20;
 
 /// A lie: the tool that tells it, a part of the words that the model gets, and the outcome in the audit.
 type Lie = (&'static str, &'static str, CallOutcome);
@@ -40,8 +40,8 @@ const LIES: [Lie; 18] = [
     ("close_mid_event", "was lost", CallOutcome::Unknown),
     ("too_long_length", "was lost", CallOutcome::Unknown),
     ("too_short_length", "did not answer as an MCP server does", CallOutcome::ToolError),
-    ("endless_json", "is larger than 2097152 bytes", CallOutcome::ToolError),
-    ("endless_event", "is larger than 2097152 bytes", CallOutcome::ToolError),
+    ("endless_json", "is larger than 1048576 bytes", CallOutcome::ToolError),
+    ("endless_event", "is larger than 1048576 bytes", CallOutcome::ToolError),
     ("endless_events", "is larger than", CallOutcome::ToolError),
     ("other_id", "did not answer as an MCP server does", CallOutcome::ToolError),
     ("other_ids_streamed", "was lost", CallOutcome::Unknown),
@@ -62,11 +62,14 @@ fn lie(request: &Request, tool: &str) -> Option<Reply> {
     let answer = json!({"jsonrpc": "2.0", "id": request.id(), "result": {"content": [{"type": "text", "text": "x"}]}});
     let answer = answer.to_string();
     let other = |id: u64| json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}}).to_string();
-    let megabyte = "x".repeat(1 << 20);
+    let large = "x".repeat(256 << 10);
     Some(match tool {
         "hang" => Reply::raw(vec![Act::Hang]),
         "hang_after_head" => stream(vec![Act::Hang]),
-        "drip_comments" => stream(vec![Act::Forever(": nothing\n\n".into())]),
+        "drip_comments" => {
+            let drop = [Act::Write(": nothing\n\n".into()), Act::Pause(Duration::from_millis(100))];
+            stream(drop.into_iter().cycle().take(1_000).collect())
+        }
         "html" => Reply::new(200, "text/html", "<html><body>Welcome!</body></html>"),
         "html_500" => Reply::new(500, "text/html", "<html><body>Oops</body></html>"),
         "drop" => Reply::raw(Vec::new()),
@@ -78,10 +81,10 @@ fn lie(request: &Request, tool: &str) -> Option<Reply> {
         "too_long_length" => Reply::raw(vec![head(answer.len() + 10), Act::Write(answer.into())]),
         // What follows the length must not be read as the answer to another call.
         "too_short_length" => Reply::raw(vec![head(10), Act::Write(format!("{answer}{answer}").into()), Act::Hang]),
-        "endless_json" => Reply::acts(200, "application/json", vec![Act::Forever(megabyte.into())]),
-        "endless_event" => stream(vec![Act::Write("data: ".into()), Act::Forever(megabyte.into())]),
+        "endless_json" => Reply::acts(200, "application/json", vec![Act::Forever(large.into())]),
+        "endless_event" => stream(vec![Act::Write("data: ".into()), Act::Forever(large.into())]),
         "endless_events" => {
-            let notice = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": megabyte}});
+            let notice = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": large}});
             stream(vec![Act::Forever(event(None, &notice.to_string()).into())])
         }
         "other_id" => Reply::json(200, other(999_999_999)),
@@ -145,7 +148,7 @@ async fn each_lie_of_a_server_costs_its_own_call_and_nothing_else() {
     let grown = memory.saturating_sub(before) >> 20;
     eprintln!("{count} good calls meanwhile, the slowest took {slowest:?}; memory grew by at most {grown} MiB");
     assert!(count > 20, "the good server's calls went on: {count}");
-    assert!(grown < 100, "three endless answers, each bounded to 2 MiB: {grown} MiB");
+    assert!(grown < 100, "three endless answers, each bounded to 1 MiB, or 8 for a stream: {grown} MiB");
 
     // The liar itself can still be called, in the same session.
     let result = engine.call("liar__echo", json!({"message": "true"})).await;

@@ -53,18 +53,18 @@ async fn with_every_server_hanging_initialize_and_lists_answer_at_once_and_calls
     let tools = engine.names().await;
     let listed = began.elapsed();
     assert_eq!(tools, ["a__echo", "b__echo", "c__echo"]);
-    let mut begun = Vec::new();
+    let mut heads = Vec::new();
     let mut open = Vec::new();
     for tool in &tools {
         let began = Instant::now();
         let answer = engine.start_call(tool, json!({"message": "hello"})).await;
-        begun.push(began.elapsed());
+        heads.push(began.elapsed());
         assert!(answer.is_stream(), "{} {:?}", answer.status, answer.headers);
         open.push(answer.events());
     }
-    eprintln!("initialize {initialized:?}, tools/list {listed:?}, headers of calls {begun:?}");
+    eprintln!("initialize {initialized:?}, tools/list {listed:?}, headers of calls {heads:?}");
     assert!(initialized < AT_ONCE && listed < AT_ONCE, "{initialized:?} {listed:?}");
-    assert!(begun.iter().all(|begun| *begun < HEADERS_WITHIN), "{begun:?}");
+    assert!(heads.iter().all(|head| *head < HEADERS_WITHIN), "{heads:?}");
     // While these calls wait, lists and pings answer.
     assert_eq!(engine.names().await, tools);
     assert_eq!(engine.request("ping", &json!({})).await.message().await["result"], json!({}));

@@ -1,4 +1,4 @@
-// Tools that change orders. Their hints decide whether a person is asked, and whether a lost answer may be tried again.
+// Tools that change orders. From their hints a client knows whether to ask a person, and whether a lost answer may be tried again.
 import { z } from 'zod'
 import { answering, structured } from './results.mjs'
 import { order, orderId } from './schemas.mjs'
@@ -26,7 +26,7 @@ export function registerWriteTools(server, store) {
         'Cancelling an order that is already cancelled changes nothing and succeeds.',
       inputSchema: { orderId },
       outputSchema: order,
-      // Destructive: a person confirms each call. Idempotent: it may be tried again after a network error.
+      // Destructive: a person should confirm each call. Idempotent: it may be tried again after a network error.
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     },
     answering(({ orderId }) => structured(store.cancel(orderId), `Order ${orderId} is cancelled.`)),

@@ -8,6 +8,7 @@ mod endpoints;
 mod error;
 mod migrate;
 mod postgres;
+mod store;
 mod up;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -45,7 +46,7 @@ enum Command {
     /// Bring the schema of `DATABASE_URL` up to date
     Migrate,
     #[command(flatten)]
-    Administrator(cli::Command),
+    Administrator(Box<cli::Command>),
 }
 
 /// Runs the command line of this process.
@@ -70,7 +71,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Migrate => migrate::run(file),
         Command::Administrator(command) => {
             globals.root = Some(Arguments::command);
-            administer(command, globals)
+            administer(*command, globals)
         }
     }
 }

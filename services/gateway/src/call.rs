@@ -1,6 +1,6 @@
 //! One tool call, from the name that an engine used to the result that it gets.
 //!
-//! decide ([`decide`], pure) → record → connection → send → result ([`crate::results`], pure) → record. The call does not
+//! decide ([`mod@decide`], pure) → record → connection → send → result ([`crate::results`], pure) → record. The call does not
 //! depend on the engine's connection: it runs until the server answers, its time is over, or someone cancels it.
 
 pub mod decide;
@@ -24,7 +24,8 @@ use crate::{
     },
     catalog::{Catalog, Tool},
     results::{self, Known, Output},
-    snapshot::{Session, Snapshot},
+    snapshot::{Principal, Session, Snapshot},
+    store::{ANSWER_WITHIN, within},
     upstream::{Acquire, Upstreams},
 };
 
@@ -53,6 +54,8 @@ pub struct Calls {
 pub struct Request {
     /// The session.
     pub session: Arc<Session>,
+    /// Whose token brought it; `None` when no engine did.
+    pub principal: Option<Arc<Principal>>,
     /// The actor; empty is the default one.
     pub actor: String,
     /// The name that the engine used.
@@ -98,6 +101,13 @@ impl Calls {
             }
             let catalog = self.snapshot.catalog();
             let facts = request.session.facts();
+            if let Some(principal) = &request.principal {
+                match within(ANSWER_WITHIN, self.snapshot.sessions.is_good(principal, facts.epoch)).await {
+                    Ok(true) => {}
+                    Ok(false) => return self.unrecorded(words::SESSION_ENDED),
+                    Err(_) => return self.unrecorded(words::DATABASE),
+                }
+            }
             let offer = catalog.offer(facts.profile, facts.read_only);
             let tool = match decide(
                 offer.map(AsRef::as_ref),

@@ -60,10 +60,13 @@ const SHARED_FROM: usize = 4_096;
 
 /// The result for an engine. `body` is the result as the server sent it.
 pub fn for_engine(body: &Bytes, known: Known) -> Result<Output, NotAResult> {
-    let members = std::str::from_utf8(body).ok().and_then(RawObject::parse).ok_or(NotAResult::NotAnObject)?;
-    let content = match members.get("content") {
-        None => Vec::new(),
-        Some(content) => scan::items(content, MOST_DEPTH).map_err(|_| NotAResult::Content)?,
+    let text = std::str::from_utf8(body).map_err(|_| NotAResult::NotAnObject)?;
+    let listing = scan::listing(text, "content", MOST_DEPTH).map_err(|_| NotAResult::NotAnObject)?;
+    let members = RawObject(listing.members);
+    let content = match listing.items {
+        Some(items) => items,
+        None if members.get("content").is_none() => Vec::new(),
+        None => return Err(NotAResult::Content),
     };
     let is_error = members.boolean("isError").unwrap_or(false);
     let structured = members.get("structuredContent").filter(|structured| *structured != "null");
@@ -83,7 +86,7 @@ pub fn for_engine(body: &Bytes, known: Known) -> Result<Output, NotAResult> {
         }
     }
     if let Some(structured) = structured
-        && !content.iter().any(|block| same::holds(block, structured))
+        && !content.iter().any(|block| same::holds(block.text, structured))
     {
         out.separate();
         let text = structured;

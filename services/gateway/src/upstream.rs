@@ -98,7 +98,8 @@ impl Upstreams {
         {
             return Err(Acquire::Open(last.why.clone()));
         }
-        match self.open(server, session).await {
+        // Boxed: rare and large, it would make every call larger.
+        match Box::pin(self.open(server, session)).await {
             Ok(live) => {
                 *failure = None;
                 let live = Arc::new(live);

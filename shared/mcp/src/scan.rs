@@ -19,66 +19,81 @@ pub enum Fault {
     TooDeep,
 }
 
+/// A member's name and the text of its value.
+pub type Member<'a> = (Cow<'a, str>, &'a str);
+
 /// The members of an object in the order they were written, each value as its text. Names that occur twice are kept twice.
-pub fn members(text: &str, most_depth: usize) -> Result<Vec<(Cow<'_, str>, &str)>, Fault> {
-    let mut found = Vec::with_capacity(8);
-    let mut scan = Scan { bytes: text.as_bytes(), at: 0 };
-    scan.spaces();
-    scan.take(b'{')?;
-    scan.spaces();
-    if !scan.next_is(b'}') {
-        loop {
-            let name = scan.at;
-            scan.string()?;
-            let name = unquoted(&text[name..scan.at])?;
-            scan.spaces();
-            scan.take(b':')?;
-            scan.spaces();
-            let value = scan.at;
-            scan.value(most_depth.saturating_sub(1))?;
-            found.push((name, &text[value..scan.at]));
-            scan.spaces();
-            if !scan.next_is(b',') {
-                break;
-            }
-            scan.take(b',')?;
-            scan.spaces();
-        }
-    }
-    scan.take(b'}')?;
+pub fn members(text: &str, most_depth: usize) -> Result<Vec<Member<'_>>, Fault> {
+    let mut scan = Scan::begin(text);
+    let found = scan.object(most_depth, |scan, _, depth| scan.value(depth))?;
     scan.end()?;
     Ok(found)
 }
 
 /// The items of an array, each as its text.
 pub fn items(text: &str, most_depth: usize) -> Result<Vec<&str>, Fault> {
-    let mut found = Vec::new();
-    let mut scan = Scan { bytes: text.as_bytes(), at: 0 };
-    scan.spaces();
-    scan.take(b'[')?;
-    scan.spaces();
-    if !scan.next_is(b']') {
-        loop {
-            let item = scan.at;
-            scan.value(most_depth.saturating_sub(1))?;
-            found.push(&text[item..scan.at]);
-            scan.spaces();
-            if !scan.next_is(b',') {
-                break;
-            }
-            scan.take(b',')?;
-            scan.spaces();
-        }
-    }
-    scan.take(b']')?;
+    let mut scan = Scan::begin(text);
+    let found = scan.array(most_depth, |scan, depth| {
+        let begin = scan.at;
+        scan.value(depth)?;
+        Ok(&scan.text[begin..scan.at])
+    })?;
     scan.end()?;
     Ok(found)
 }
 
+/// An item of an array: its text, and its members when it is an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// The members; `None` for anything but an object.
+    pub members: Option<Vec<Member<'a>>>,
+}
+
+/// An object whose member `name` is a list that matters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing<'a> {
+    /// The members of the object.
+    pub members: Vec<Member<'a>>,
+    /// The items of the list; `None` when there is no such member, or it is not an array.
+    pub items: Option<Vec<Item<'a>>>,
+}
+
+/// The members of an object, and the items of the array in its member `name`, with their members: all in one pass.
+///
+/// The text must have been judged before, as the result in a message has: strings are crossed without looking into them. For a text
+/// that is not JSON the answer is some fault, or some wrong pieces of the text.
+pub fn listing<'a>(text: &'a str, name: &str, most_depth: usize) -> Result<Listing<'a>, Fault> {
+    let mut scan = Scan { judged: true, ..Scan::begin(text) };
+    let mut items = None;
+    let members = scan.object(most_depth, |scan, member, depth| {
+        if member != name {
+            return scan.value(depth);
+        }
+        items = None;
+        if !scan.next_is(b'[') {
+            return scan.value(depth);
+        }
+        items = Some(scan.array(depth, |scan, depth| {
+            let begin = scan.at;
+            let members = if scan.next_is(b'{') {
+                Some(scan.object(depth, |scan, _, depth| scan.value(depth))?)
+            } else {
+                scan.value(depth)?;
+                None
+            };
+            Ok(Item { text: &scan.text[begin..scan.at], members })
+        })?);
+        Ok(())
+    })?;
+    scan.end()?;
+    Ok(Listing { members, items })
+}
+
 /// Whether a text is one JSON value, nested no deeper than allowed.
 pub fn check(text: &str, most_depth: usize) -> Result<(), Fault> {
-    let mut scan = Scan { bytes: text.as_bytes(), at: 0 };
-    scan.spaces();
+    let mut scan = Scan::begin(text);
     scan.value(most_depth)?;
     scan.end()
 }
@@ -93,11 +108,80 @@ pub fn unquoted(quoted: &str) -> Result<Cow<'_, str>, Fault> {
 }
 
 struct Scan<'a> {
+    text: &'a str,
     bytes: &'a [u8],
     at: usize,
+    /// Whether the text is known to be JSON.
+    judged: bool,
 }
 
-impl Scan<'_> {
+impl<'a> Scan<'a> {
+    /// At the first byte that is no space.
+    fn begin(text: &'a str) -> Self {
+        let mut scan = Self { text, bytes: text.as_bytes(), at: 0, judged: false };
+        scan.spaces();
+        scan
+    }
+
+    /// Crosses an object; `value` crosses each value, and is told its name and how deep it may go.
+    fn object(
+        &mut self,
+        most_depth: usize,
+        mut value: impl FnMut(&mut Self, &str, usize) -> Result<(), Fault>,
+    ) -> Result<Vec<Member<'a>>, Fault> {
+        let inner_depth = most_depth.checked_sub(1).ok_or(Fault::TooDeep)?;
+        let mut found = Vec::with_capacity(4);
+        self.take(b'{')?;
+        self.spaces();
+        while !self.next_is(b'}') {
+            let begin = self.at;
+            self.string()?;
+            let name = unquoted(&self.text[begin..self.at])?;
+            self.spaces();
+            self.take(b':')?;
+            self.spaces();
+            let begin = self.at;
+            value(self, &name, inner_depth)?;
+            found.push((name, &self.text[begin..self.at]));
+            if !self.goes_on(b'}')? {
+                break;
+            }
+        }
+        self.take(b'}')?;
+        Ok(found)
+    }
+
+    /// Crosses an array; `item` crosses each item, and is told how deep it may go.
+    fn array<T>(
+        &mut self,
+        most_depth: usize,
+        mut item: impl FnMut(&mut Self, usize) -> Result<T, Fault>,
+    ) -> Result<Vec<T>, Fault> {
+        let inner_depth = most_depth.checked_sub(1).ok_or(Fault::TooDeep)?;
+        let mut found = Vec::with_capacity(4);
+        self.take(b'[')?;
+        self.spaces();
+        while !self.next_is(b']') {
+            found.push(item(self, inner_depth)?);
+            if !self.goes_on(b']')? {
+                break;
+            }
+        }
+        self.take(b']')?;
+        Ok(found)
+    }
+
+    /// After a value: crosses the comma, when there is one. Something must follow it.
+    fn goes_on(&mut self, closing: u8) -> Result<bool, Fault> {
+        self.spaces();
+        if !self.next_is(b',') {
+            return Ok(false);
+        }
+        self.at += 1;
+        self.spaces();
+        if self.next_is(closing) { Err(Fault::Invalid) } else { Ok(true) }
+    }
+
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -192,30 +276,59 @@ impl Scan<'_> {
 
     fn string(&mut self) -> Result<(), Fault> {
         self.take(b'"')?;
+        if self.judged {
+            return self.judged_string();
+        }
         loop {
-            let rest = &self.bytes[self.at..];
-            let stop = memchr::memchr2(b'"', b'\\', rest).ok_or(Fault::Invalid)?;
-            // No early exit: this way the whole run is compared many bytes at a time.
-            if rest[..stop].iter().fold(false, |found, byte| found | (*byte < 0x20)) {
-                return Err(Fault::Invalid);
+            self.plain();
+            match self.peek().ok_or(Fault::Invalid)? {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                b'\\' => self.escape()?,
+                0..0x20 => return Err(Fault::Invalid),
+                _ => self.at += 1,
             }
-            self.at += stop + 1;
-            if rest[stop] == b'"' {
+        }
+    }
+
+    /// Crosses the rest of a string that is known to be one: it ends at the first quote that no backslash belongs to.
+    fn judged_string(&mut self) -> Result<(), Fault> {
+        let begin = self.at;
+        loop {
+            let quote = self.at + memchr::memchr(b'"', &self.bytes[self.at..]).ok_or(Fault::Invalid)?;
+            self.at = quote + 1;
+            let backslashes = self.bytes[begin..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
+            if backslashes.is_multiple_of(2) {
                 return Ok(());
             }
-            let escape = self.peek().ok_or(Fault::Invalid)?;
-            self.at += 1;
-            match escape {
-                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
-                b'u' => {
-                    let digits = self.bytes.get(self.at..self.at + 4).ok_or(Fault::Invalid)?;
-                    if !digits.iter().all(u8::is_ascii_hexdigit) {
-                        return Err(Fault::Invalid);
-                    }
-                    self.at += 4;
-                }
-                _ => return Err(Fault::Invalid),
+        }
+    }
+
+    /// Crosses characters that are neither quote nor backslash nor control, eight bytes at a time; leaves the last few.
+    fn plain(&mut self) {
+        while let Some(word) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
+            let stops = stops(u64::from_le_bytes(*word));
+            if stops != 0 {
+                self.at += stops.trailing_zeros() as usize / 8;
+                return;
             }
+            self.at += 8;
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), Fault> {
+        let escape = *self.bytes.get(self.at + 1).ok_or(Fault::Invalid)?;
+        self.at += 2;
+        match escape {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
+            b'u' => {
+                let digits = self.bytes.get(self.at..self.at + 4).ok_or(Fault::Invalid)?;
+                self.at += 4;
+                if digits.iter().all(u8::is_ascii_hexdigit) { Ok(()) } else { Err(Fault::Invalid) }
+            }
+            _ => Err(Fault::Invalid),
         }
     }
 
@@ -249,6 +362,18 @@ impl Scan<'_> {
         }
         if self.at == begin { Err(Fault::Invalid) } else { Ok(()) }
     }
+}
+
+/// The highest bit of each byte of a word that is a quote, a backslash or a control character. The lowest such bit is exact; those
+/// above it may be set for nothing, for a borrow runs upwards.
+const fn stops(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let quote = word ^ (ONES * 0x22);
+    let backslash = word ^ (ONES * 0x5c);
+    let zero_byte = (quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash);
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (zero_byte | control) & HIGH
 }
 
 #[cfg(test)]

@@ -102,9 +102,41 @@ fn nesting_is_bounded_without_a_stack() {
     assert_eq!(members("{\"a\":[[]]}", 2), Err(Fault::TooDeep));
 }
 
+#[test]
+fn a_listing_gives_the_items_of_one_member_and_their_members() {
+    let text = r#"{"other":[{"x":1}],"content":[{"type":"text","text":"a"}, 5],"isError":true}"#;
+    let found = listing(text, "content", DEEP).unwrap();
+    assert_eq!(found.members, members(text, DEEP).unwrap());
+    let items = found.items.unwrap();
+    assert_eq!(items[0].text, r#"{"type":"text","text":"a"}"#);
+    assert_eq!(items[0].members.as_ref().unwrap()[1], ("text".into(), "\"a\""));
+    assert_eq!((items[1].text, &items[1].members), ("5", &None));
+    for text in ["{}", "{\"content\":{}}", "{\"content\":[],\"content\":null}"] {
+        assert_eq!(listing(text, "content", DEEP).unwrap().items, None, "{text}");
+    }
+}
+
+#[test]
+fn every_byte_at_every_place_of_a_word_stops_a_string_or_does_not() {
+    for byte in 0..=0x7f_u8 {
+        for place in 0..24 {
+            let mut inner = "x".repeat(24);
+            inner.replace_range(place..=place, &char::from(byte).to_string());
+            let text = format!("\"{inner}\"");
+            assert_eq!(check(&text, DEEP).is_ok(), judge(&text), "{byte} at {place}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_judged_as_serde_json_judges_it(text in r#"[\[\]{}:,"\\u0-9a-f.eE+\- \ntrufalsn]{0,24}"#) {
+        prop_assert_eq!(check(&text, DEEP).is_ok(), judge(&text), "{:?}", text);
+    }
+
+    #[test]
+    fn any_string_is_judged_as_serde_json_judges_it(inner in r#"(\\[u"nx\\]|[a-f0-9]{0,9}|é|"|[\x01\x1f\x7f])*"#) {
+        let text = format!("\"{inner}\"");
         prop_assert_eq!(check(&text, DEEP).is_ok(), judge(&text), "{:?}", text);
     }
 
@@ -127,6 +159,24 @@ proptest! {
             }
             _ => prop_assert!(members(&text, DEEP).is_err() && items(&text, DEEP).is_err()),
         }
+    }
+
+    #[test]
+    fn a_listing_of_what_was_judged_is_what_the_other_ways_give(items in proptest::collection::vec(tree(), 0..4), rest in tree()) {
+        let text = serde_json::json!({"a": rest, "content": items, "b\\\"": rest}).to_string();
+        let found = listing(&text, "content", DEEP).unwrap();
+        prop_assert_eq!(&found.members, &members(&text, DEEP).unwrap());
+        let content = found.members.iter().find(|(name, _)| name == "content").unwrap().1;
+        let found: Vec<_> = found.items.unwrap();
+        prop_assert_eq!(found.iter().map(|item| item.text).collect::<Vec<_>>(), super::items(content, DEEP).unwrap());
+        for item in found {
+            prop_assert_eq!(item.members, members(item.text, DEEP).ok());
+        }
+    }
+
+    #[test]
+    fn a_listing_of_anything_does_not_panic(text in r#"[\[\]{}:,"\\ux1 ]{0,24}"#) {
+        let _ = listing(&text, "x", DEEP);
     }
 
     #[test]

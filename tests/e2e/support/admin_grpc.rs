@@ -123,12 +123,12 @@ impl Admin {
     pub(crate) async fn session(&self, profile: &str, mode: pb::PermissionMode) -> (String, String) {
         let request =
             pb::CreateSessionRequest { profile: profile.into(), permission_mode: mode.into(), ..Default::default() };
-        let made = self.sessions().create_session(request).await.unwrap().into_inner();
-        let id = made.session.unwrap().id;
+        let created = self.sessions().create_session(request).await.unwrap().into_inner();
+        let id = created.session.unwrap().id;
         // The edge may take up to a second to see a new list; this RPC makes it look.
         let request = pb::GetToolsVersionRequest { session: id.clone() };
         self.sessions().get_tools_version(request).await.unwrap();
-        (id, made.token)
+        (id, created.token)
     }
 
     /// Changes settings; values are JSON.

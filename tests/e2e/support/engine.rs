@@ -82,7 +82,7 @@ impl Engine {
         });
         let answer = self.request("initialize", &params).await;
         assert_eq!(answer.status, StatusCode::OK);
-        self.session = answer.headers[SESSION_ID].to_str().unwrap().to_owned();
+        answer.headers[SESSION_ID].to_str().unwrap().clone_into(&mut self.session);
         let result = answer.message().await["result"].take();
         let noted = self.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         assert_eq!(noted.status, StatusCode::ACCEPTED);
@@ -265,7 +265,13 @@ pub(crate) fn whole_text(result: &Value) -> String {
 
 /// The body of a GET.
 pub(crate) async fn fetch(url: &str) -> String {
+    fetch_with(url, &[]).await
+}
+
+/// The body of a GET with headers.
+pub(crate) async fn fetch_with(url: &str, headers: &[(&str, String)]) -> String {
     let http: Client<HttpConnector, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let response: Response<Incoming> = http.get(url.parse().unwrap()).await.unwrap();
+    let request = headers.iter().fold(Request::get(url), |request, (name, value)| request.header(*name, value));
+    let response: Response<Incoming> = http.request(request.body(Full::default()).unwrap()).await.unwrap();
     String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }

@@ -98,10 +98,10 @@ impl Gate {
     }
 
     /// The sum of a metric over its labels; 0 when there is none.
-    pub(crate) async fn metric(&self, name: &str) -> f64 {
+    pub(crate) async fn metric(&self, name: &str) -> usize {
         let metrics = self.metrics().await;
         let lines = metrics.lines().filter(|line| line.split(['{', ' ']).next() == Some(name));
-        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap()).sum()
     }
 
     fn endpoint(&self, name: &str) -> String {

@@ -8,7 +8,7 @@ pub(crate) mod peers;
 pub(crate) mod process;
 
 pub(crate) use self::{
-    engine::{Engine, Event, Events},
+    engine::Engine,
     gate::{Gate, Options},
 };
 

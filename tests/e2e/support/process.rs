@@ -78,10 +78,10 @@ impl Running {
         eventually("the process ended", async || self.has_ended()).await
     }
 
-    /// Resident memory in bytes.
+    /// Resident memory in bytes, without the pages of the program file: those come in as code runs for the first time.
     pub(crate) fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
     }
 

@@ -132,7 +132,11 @@ async fn list(list: List, context: &Context) -> Result<Answer, Failure> {
     let (mut calls, more) = named(context, pages(limit, page), &used).await?;
     let is_cut = !more.is_empty() || limit.is_some_and(|limit| calls.len() > limit);
     calls.truncate(limit.unwrap_or(usize::MAX));
-    let mut text = if calls.is_empty() { "No calls.\n".to_owned() } else { table(&calls, &context.out) };
+    let mut text = if calls.is_empty() {
+        "No calls. One that has just ended appears within a second.\n".to_owned()
+    } else {
+        table(&calls, &context.out)
+    };
     if is_cut {
         text.push_str("There are more; --limit or --all shows them.\n");
     }

@@ -1,8 +1,8 @@
 //! Pure: what to put into an engine's configuration so that it finds its session.
 //!
-//! The settings are those that engines need to wait for people and for long calls: a time limit per call of 25 hours
-//! (Codex ends a call after 300 s otherwise, Claude Code one without response headers after 60 s), and no second
-//! approval in the engine, since Gatehouse decides.
+//! The settings are those that engines need for long calls and for work without a terminal: a time limit per call of
+//! 25 hours (Codex ends a call after 300 s otherwise, Claude Code one without response headers after 60 s), and no
+//! approval in the engine. As Gatehouse asks nobody yet, the titles say which line keeps the engine from asking.
 
 use clap::ValueEnum;
 use serde_json::json;
@@ -77,12 +77,12 @@ fn claude_code(mcp_url: &str, token: &str) -> Vec<Step> {
     vec![
         Step::new("Add it to Claude Code for yourself", add),
         Step::new(
-            "Or put this into .mcp.json: it also raises the time limit of a call, which approvals and long calls need",
+            "Or put this into .mcp.json: it also raises the time limit of a call, which long calls need",
             safe::json(&format!("{file:#}")),
         ),
         Step::new("and give Claude Code the token", export(token)),
         Step::new(
-            "Without a terminal, allow its tools: nothing runs otherwise",
+            "Without a terminal, allow its tools: nothing runs otherwise, and with this nobody is asked",
             "claude -p 'Which tools do you have?' --mcp-config .mcp.json --allowedTools mcp__gatehouse".to_owned(),
         ),
     ]
@@ -100,7 +100,10 @@ fn codex(mcp_url: &str, token: &str) -> Vec<Step> {
          default_tools_approval_mode = \"approve\""
     );
     vec![
-        Step::new("Put this into ~/.codex/config.toml; Gatehouse approves calls, so Codex need not ask again", file),
+        Step::new(
+            "Put this into ~/.codex/config.toml; without its last line Codex asks before it calls some of the tools",
+            file,
+        ),
         Step::new("and give Codex the token", export(token)),
     ]
 }
@@ -136,7 +139,7 @@ mod tests {
         insta::assert_snapshot!(text(Engine::ClaudeCode, Some("ghs_secret")), @r#"
         # Add it to Claude Code for yourself
         claude mcp add --transport http gatehouse http://127.0.0.1:7300/mcp --header 'Authorization: Bearer ghs_secret'
-        # Or put this into .mcp.json: it also raises the time limit of a call, which approvals and long calls need
+        # Or put this into .mcp.json: it also raises the time limit of a call, which long calls need
         {
           "mcpServers": {
             "gatehouse": {
@@ -151,7 +154,7 @@ mod tests {
         }
         # and give Claude Code the token
         export GATEHOUSE_TOKEN=ghs_secret
-        # Without a terminal, allow its tools: nothing runs otherwise
+        # Without a terminal, allow its tools: nothing runs otherwise, and with this nobody is asked
         claude -p 'Which tools do you have?' --mcp-config .mcp.json --allowedTools mcp__gatehouse
         "#);
     }
@@ -160,7 +163,7 @@ mod tests {
     fn codex_gets_every_setting_that_waiting_needs() {
         let text = text(Engine::Codex, Some("ghs_secret"));
         insta::assert_snapshot!(text, @r#"
-        # Put this into ~/.codex/config.toml; Gatehouse approves calls, so Codex need not ask again
+        # Put this into ~/.codex/config.toml; without its last line Codex asks before it calls some of the tools
         [mcp_servers.gatehouse]
         url = "http://127.0.0.1:7300/mcp"
         bearer_token_env_var = "GATEHOUSE_TOKEN"

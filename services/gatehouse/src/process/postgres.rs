@@ -14,13 +14,11 @@ use std::{
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     process::{ExitStatus, Output, Stdio},
-    str::FromStr as _,
     time::Duration,
 };
 
 use binaries::Binaries;
 use gatehouse_types::secret::random_bytes;
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, postgres::PgConnectOptions};
 use tokio::{
     process::{Child, Command},
     sync::oneshot,
@@ -29,6 +27,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use user::User;
+
+use super::store::{self, DbError};
 
 /// Name of the cluster's superuser and of the database.
 const NAME: &str = "gatehouse";
@@ -87,7 +87,7 @@ pub(crate) enum Error {
     #[error("Postgres did not answer within {} s; its log is {log}", START_TIMEOUT.as_secs())]
     Silent { log: String },
     #[error("the cluster's database could not be made")]
-    Database(#[source] sqlx::Error),
+    Database(#[source] DbError),
     #[error("the system gave no random bytes")]
     NoRandomness(#[from] gatehouse_types::secret::NoRandomness),
     #[error("shutdown was asked for while Postgres started")]
@@ -211,10 +211,10 @@ impl Cluster {
 
     async fn wait_until_up(&self, child: &mut Child, shutdown: &CancellationToken) -> Result<(), Error> {
         let started = Instant::now();
-        let options = PgConnectOptions::from_str(&self.url_of("postgres")).map_err(Error::Database)?;
+        let url = self.url_of("postgres");
         loop {
-            match PgConnection::connect_with(&options).await {
-                Ok(connection) => return make_database(connection).await.map_err(Error::Database),
+            match store::connect(&url).await {
+                Ok(answering) => return answering.make_database(NAME).await.map_err(Error::Database),
                 Err(error) => tracing::debug!(error.message = %error, "Postgres does not answer yet"),
             }
             if let Some(status) = child.try_wait().map_err(failed("watched", &self.folder))? {
@@ -289,18 +289,6 @@ fn temporary_folder(user: &User) -> Result<PathBuf, Error> {
     let path = Path::new(TEMPORARY).join(format!("{TEMPORARY_PREFIX}{random:016x}"));
     user.private_folder(&path)?;
     Ok(path)
-}
-
-async fn make_database(mut connection: PgConnection) -> Result<(), sqlx::Error> {
-    let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)")
-        .bind(NAME)
-        .fetch_one(&mut connection)
-        .await?;
-    if !exists {
-        // Names of databases cannot be bound; this one is a constant.
-        sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {NAME}"))).execute(&mut connection).await?;
-    }
-    connection.close().await
 }
 
 /// A cluster that runs. [`Running::stop`] ends it in order.

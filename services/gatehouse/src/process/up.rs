@@ -242,7 +242,7 @@ async fn announce(data: &DataFolder, context: &Context, grpc_tls: bool) -> Resul
          \n\
          Next, in another terminal:\n\
          \x20 gatehouse --data {folder} server add NAME URL\n\
-         \x20 gatehouse --data {folder} profile create NAME --server NAME\n\
+         \x20 gatehouse --data {folder} profile add NAME --server NAME\n\
          \x20 gatehouse --data {folder} session create --profile NAME\n\
          \n\
          Ctrl-C stops everything.\n",

@@ -204,7 +204,7 @@ async fn a_new_session_comes_with_its_token_once_and_the_engines_configuration()
     MCP URL: http://127.0.0.1:7300/mcp
     Token:   ghs_token   (shown only now; it is stored as a hash)
 
-    # Put this into ~/.codex/config.toml; Gatehouse approves calls, so Codex need not ask again:
+    # Put this into ~/.codex/config.toml; without its last line Codex asks before it calls some of the tools:
     [mcp_servers.gatehouse]
     url = "http://127.0.0.1:7300/mcp"
     bearer_token_env_var = "GATEHOUSE_TOKEN"
@@ -215,6 +215,7 @@ async fn a_new_session_comes_with_its_token_once_and_the_engines_configuration()
     # and give Codex the token:
     export GATEHOUSE_TOKEN=ghs_token
     "#);
+    assert!(done.stderr.contains("`ask` asks nobody yet"), "{done:?}");
     let again = world.run(&["session", "config", "s-1", "--engine", "claude-code"]).await;
     assert!(again.stdout.contains("Bearer <token>") && !again.stdout.contains(TOKEN), "{again:?}");
     let document = world.run(&["session", "create", "--profile", "shop", "--json"]).await.json();

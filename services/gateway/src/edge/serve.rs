@@ -28,8 +28,8 @@ use super::Edge;
 
 /// Most connections at once.
 const MOST_CONNECTIONS: usize = 20_000;
-/// How long a request's head may take to arrive.
-const HEAD_WITHIN: Duration = Duration::from_secs(30);
+/// How long a request's head may take to arrive. A connection that an engine keeps between its turns waits for a head, too.
+const HEAD_WITHIN: Duration = Duration::from_mins(2);
 /// How long the head of a connection's first request may take to arrive.
 const FIRST_WITHIN: Duration = Duration::from_secs(30);
 /// Most bytes of a request's head.

@@ -152,6 +152,7 @@ impl Edge {
         let request = Request {
             session: Arc::clone(&principal.session),
             actor: principal.actor.clone(),
+            principal: Some(principal),
             name: call.name,
             arguments: call.arguments,
             known,

@@ -113,7 +113,7 @@ pub struct NewServer {
     pub name: String,
     /// Text for people.
     pub description: String,
-    /// See [`url`].
+    /// See [`url()`].
     pub url: String,
     /// Fixed headers.
     pub headers: Headers,
@@ -144,7 +144,7 @@ pub struct ServerChange {
     pub name: Option<String>,
     /// Text for people.
     pub description: Option<String>,
-    /// See [`url`].
+    /// See [`url()`].
     pub url: Option<String>,
     /// Headers to add or replace.
     pub set_headers: Headers,

@@ -47,10 +47,10 @@ impl EngineKind {
 pub enum PermissionMode {
     /// Only effective read-only tools are listed and callable.
     ReadOnly,
-    /// Tools with policy `ask` need a person.
+    /// Planned: tools with policy `ask` need a person. So far as [`Self::Auto`].
     #[default]
     Ask,
-    /// Tools with policy `ask` run at once.
+    /// All tools of the profile run at once.
     Auto,
 }
 

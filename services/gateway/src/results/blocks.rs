@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 
+use gatehouse_mcp::scan::Item;
+
 use super::{Known, text_block};
 use crate::raw::{self, RawObject};
 
 /// The block as it was sent when an engine can take it; else as a text block that says what it was.
-pub(super) fn for_engine(block: &str, known: Known) -> Cow<'_, str> {
-    let Some(members) = RawObject::parse(block) else { return Cow::Owned(as_text(block)) };
+pub(super) fn for_engine<'a>(item: &Item<'a>, known: Known) -> Cow<'a, str> {
+    let block = item.text;
+    let Some(members) = item.members.clone().map(RawObject) else { return Cow::Owned(as_text(block)) };
     let kind = members.string("type").unwrap_or_default();
     let good = match kind.as_ref() {
         "text" => members.has_string("text"),

@@ -63,6 +63,9 @@ pub struct Principal {
     pub actor: String,
     /// The session.
     pub session: Arc<Session>,
+    hash: [u8; 32],
+    /// The session's last change when the token was found to be good.
+    good_at: i64,
     last_used: AtomicI64,
 }
 
@@ -178,15 +181,26 @@ impl Sessions {
         };
         let runs = rows::open_runs(&mut connection, row.id).await?;
         let mut memory = self.write();
+        let good_at = row.epoch;
         let session = memory.session(row, runs);
         let last_used = AtomicI64::new(now.unix_timestamp());
-        let principal = Arc::new(Principal { token, actor, session, last_used });
+        let principal = Arc::new(Principal { token, actor, session, hash, good_at, last_used });
         // What was read before a change may be old: use it once, and read again next time.
         if memory.changes == changes {
             memory.unknown.remove(&hash);
             memory.tokens.insert(hash, Arc::clone(&principal));
         }
         Ok(Some(principal))
+    }
+
+    /// Whether a token was still good at the session's change `epoch`; asks the database when the session has changed since
+    /// the token was read. A token that is replaced is a change of its session.
+    pub async fn is_good(&self, principal: &Principal, epoch: i64) -> Result<bool, DbError> {
+        if principal.good_at >= epoch {
+            return Ok(true);
+        }
+        let mut connection = self.pool.acquire().await?;
+        Ok(rows::find_token(&mut connection, &principal.hash).await?.is_some())
     }
 
     /// A session by its id, for callers that are not engines.

@@ -128,6 +128,7 @@ impl Upstream {
         let cancel = CancellationToken::new();
         let call = Request {
             session,
+            principal: None,
             actor: request.actor,
             name: request.tool,
             arguments: Bytes::from(request.arguments),

@@ -167,6 +167,7 @@ fn request_reason(error: &RequestError) -> &'static str {
 fn http_words(error: &HttpError) -> (String, &'static str) {
     match error {
         HttpError::DnsFailed { .. } => (format!("{error}: check the host name in the URL"), "DNS_FAILED"),
+        HttpError::AddressRefused(refused) if !refused.reason.can_be_opened() => (error.to_string(), "ADDRESS_REFUSED"),
         HttpError::AddressRefused(_) => (
             format!(
                 "{error}. If this server may be called, an operator adds its network or host to GATEHOUSE_UPSTREAM_ALLOW"

@@ -66,8 +66,18 @@ struct Work {
     announced: AtomicBool,
     /// When the last attempt began.
     attempted: Mutex<Option<Instant>>,
-    /// What the last listing came to, and when it read the list for the last time.
-    done: Mutex<Option<(Instant, Result<Changed, String>)>>,
+    /// The last listing.
+    done: Mutex<Option<Done>>,
+}
+
+/// A listing that has ended.
+#[derive(Clone)]
+struct Done {
+    /// When it read the list for the last time.
+    read_at: Instant,
+    /// The configuration that it went by; `None` when the server was gone.
+    config_hash: Option<[u8; 32]>,
+    result: Result<Changed, String>,
 }
 
 /// What a listing found.
@@ -138,12 +148,16 @@ impl Refresher {
         let asked = Instant::now();
         let work = self.work(server);
         let _turn = work.listing.lock().await;
-        // A listing that was under way and read the list after this was asked is what was asked for.
+        // A listing that was under way, went by the configuration of now and read the list after this was asked is what was
+        // asked for.
         let done = work.done.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match done.filter(|(read_at, _)| *read_at >= asked) {
-            Some((_, result)) => result,
-            None => self.list_and_store(server, &work, true).await,
+        if let Some(done) = done.filter(|done| done.read_at >= asked)
+            && self.snapshot.refresh().await.is_ok()
+            && done.config_hash == self.config_hash(server)
+        {
+            return done.result;
         }
+        self.list_and_store(server, &work, true).await
     }
 
     /// Forgets servers that are gone; ends with the process.
@@ -175,8 +189,8 @@ impl Refresher {
         if !self.claim(server, lease, wait).await? {
             return Ok(Changed::default());
         }
-        let (read_at, done) = self.list_claimed(server).await;
-        *work.done.lock().unwrap_or_else(PoisonError::into_inner) = Some((read_at, done.clone()));
+        let done = self.list_claimed(server).await;
+        *work.done.lock().unwrap_or_else(PoisonError::into_inner) = Some(done.clone());
         let released = async {
             let mut connection = self.pool.acquire().await.map_err(crate::error::Error::from)?;
             listing::release_refresh(&mut connection, server, lease).await
@@ -184,7 +198,11 @@ impl Refresher {
         if let Err(error) = released.await {
             tracing::warn!(server.id = %server, error.message = %error, "the right to list was not given back; it lapses by itself");
         }
-        done
+        done.result
+    }
+
+    fn config_hash(&self, server: ServerId) -> Option<[u8; 32]> {
+        self.snapshot.catalog().servers.get(&server).map(|server| server.config_hash())
     }
 
     /// Takes the lease; with `wait`, waits for another replica that holds it.
@@ -211,25 +229,27 @@ impl Refresher {
         }
     }
 
-    /// Lists and stores; with the time at which the list was read for the last time.
-    async fn list_claimed(&self, id: ServerId) -> (Instant, Result<Changed, String>) {
-        let began = Instant::now();
+    async fn list_claimed(&self, id: ServerId) -> Done {
+        let mut done = Done { read_at: Instant::now(), config_hash: None, result: Ok(Changed::default()) };
         // Registered or changed a moment ago, most often: the address, headers and bounds of now count.
         if self.snapshot.refresh().await.is_err() {
-            return (began, Err("the database does not answer; try again".to_owned()));
+            done.result = Err("the database does not answer; try again".to_owned());
+            return done;
         }
         let catalog = self.snapshot.catalog();
         let Some(server) = catalog.servers.get(&id) else {
-            return (began, Err("the server is not registered any more".to_owned()));
+            done.result = Err("the server is not registered any more".to_owned());
+            return done;
         };
+        done.config_hash = Some(server.config_hash());
         let listed = timeout(WHOLE, list(server, &self.pools, &catalog.settings)).await;
         let listed = listed.unwrap_or_else(|_| Err("its tools could not be listed in time".to_owned()));
-        let read_at = listed.as_ref().map_or(began, |listed| listed.read_at);
-        let result = self.store(id, listed).await.unwrap_or_else(|error| {
+        done.read_at = listed.as_ref().map_or(done.read_at, |listed| listed.read_at);
+        done.result = self.store(id, listed).await.unwrap_or_else(|error| {
             tracing::warn!(server.id = %id, error.message = %error, "a listing could not be stored");
             Err("the database did not take the listing; try again".to_owned())
         });
-        (read_at, result)
+        done
     }
 
     async fn store(

@@ -46,7 +46,7 @@ fn claude_code_files_are_read_with_variables_and_projects() {
         "needs": { "type": "http", "url": "https://n.example/${MISSING}" }
       },
       "projects": {
-        "/work/shop": { "mcpServers": { "orders": { "type": "http", "url": "https://shop.example/mcp" } } },
+        "/projects/shop": { "mcpServers": { "orders": { "type": "http", "url": "https://shop.example/mcp" } } },
         "/x": {}
       }
     }"#;
@@ -56,7 +56,7 @@ fn claude_code_files_are_read_with_variables_and_projects() {
     files: stdio servers (started as a process) are not supported in th
     old: HTTP+SSE servers (the transport of 2024-11-05) are not suppo
     needs: needs the environment variable MISSING, which is not set; se
-    /work/shoporders: https://shop.example/mcp None None off=false []
+    /projects/shoporders: https://shop.example/mcp None None off=false []
     "#);
 }
 
