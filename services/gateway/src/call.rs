@@ -25,6 +25,7 @@ use crate::{
     catalog::{Catalog, Tool},
     results::{self, Known, Output},
     snapshot::{Principal, Session, Snapshot},
+    store::{ANSWER_WITHIN, within},
     upstream::{Acquire, Upstreams},
 };
 
@@ -101,7 +102,7 @@ impl Calls {
             let catalog = self.snapshot.catalog();
             let facts = request.session.facts();
             if let Some(principal) = &request.principal {
-                match self.snapshot.sessions.is_good(principal, facts.epoch).await {
+                match within(ANSWER_WITHIN, self.snapshot.sessions.is_good(principal, facts.epoch)).await {
                     Ok(true) => {}
                     Ok(false) => return self.unrecorded(words::SESSION_ENDED),
                     Err(_) => return self.unrecorded(words::DATABASE),
@@ -124,7 +125,7 @@ impl Calls {
             if !tool.hints.read_only {
                 match self.audit.begin(Arc::clone(&started), catalog.epoch).await {
                     Begun::Recorded => {}
-                    Begun::Failed => return self.unrecorded(words::DATABASE),
+                    Begun::Failed => return self.unwritten(started, began),
                     Begun::Stale => {
                         if request.session.ended.is_cancelled() || self.snapshot.refresh().await.is_err() {
                             return self.unrecorded(words::SESSION_ENDED);
@@ -284,20 +285,16 @@ impl Calls {
     }
 
     async fn refused(&self, started: Arc<Started>, began: Instant, refusal: decide::Refusal) -> Reply {
-        let text = refusal.to_string();
-        let output = results::refusal(&text);
-        let ended = Ended {
-            outcome: Outcome::Denied,
-            duration_us: micros(began),
-            retries: 0,
-            result_bytes: i64::try_from(output.pieces.iter().map(Bytes::len).sum::<usize>()).unwrap_or(i64::MAX),
-            structured_result: None,
-            error: text,
-        };
-        count(&started, &ended);
-        let call = started.id;
+        let (reply, ended) = refuse(&started, began, Outcome::Denied, refusal.to_string());
         self.audit.end(started, ended).await;
-        Reply { call, output }
+        reply
+    }
+
+    /// A call whose row could not be written before it was to go out. It did not go out.
+    fn unwritten(&self, started: Arc<Started>, began: Instant) -> Reply {
+        let (reply, ended) = refuse(&started, began, Outcome::NotSent, words::DATABASE.to_owned());
+        self.audit.end_unwritten(started, ended);
+        reply
     }
 
     /// A refusal that could not be recorded, because the record itself is what fails. Nothing was sent.
@@ -305,6 +302,20 @@ impl Calls {
     fn unrecorded(&self, text: &str) -> Reply {
         Reply { call: CallId::new(), output: results::refusal(text) }
     }
+}
+
+fn refuse(started: &Started, began: Instant, outcome: Outcome, text: String) -> (Reply, Ended) {
+    let output = results::refusal(&text);
+    let ended = Ended {
+        outcome,
+        duration_us: micros(began),
+        retries: 0,
+        result_bytes: i64::try_from(output.pieces.iter().map(Bytes::len).sum::<usize>()).unwrap_or(i64::MAX),
+        structured_result: None,
+        error: text,
+    };
+    count(started, &ended);
+    (Reply { call: started.id, output }, ended)
 }
 
 fn micros(began: Instant) -> i64 {

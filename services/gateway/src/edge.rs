@@ -30,6 +30,7 @@ use self::{access::Access, body::Body, session_id::Signer, streams::Streams};
 use crate::{
     call::Calls,
     snapshot::{Principal, Snapshot},
+    store::{ANSWER_WITHIN, within},
     upstream::refresh::Refresher,
 };
 
@@ -144,7 +145,8 @@ impl Edge {
         let Some(token) = access::bearer(headers) else {
             return Err(unauthorized("send the session's token as `Authorization: Bearer ghs_…`"));
         };
-        match self.snapshot.sessions.principal(token, self.clock.now()).await {
+        let found = self.snapshot.sessions.principal(token, self.clock.now());
+        match within(ANSWER_WITHIN, found).await {
             Ok(Some(principal)) => Ok(principal),
             Ok(None) => Err(unauthorized(
                 "this token is not known: it may have been rotated, or its session deleted. Get a new one with `gatehouse session token issue`",

@@ -213,7 +213,7 @@ async fn heartbeat(pool: Pool, replica: ReplicaId, shutdown: CancellationToken) 
             store::edge_sessions::forget_expired(&mut connection).await?;
             Ok::<u64, DbError>(closed)
         };
-        match beaten.await {
+        match store::within(store::ANSWER_WITHIN, beaten).await {
             Ok(0) => {}
             Ok(closed) => tracing::warn!(calls = closed, "calls of a replica that is gone were closed as interrupted"),
             Err(error) => tracing::warn!(error.message = %error, "this replica's heartbeat was not written"),

@@ -21,7 +21,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use time::OffsetDateTime;
 use tokio::{
     sync::{Mutex, watch},
-    time::{Instant, MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +29,7 @@ pub use self::sessions::{Active, Activity, Facts, Principal, Session, Sessions};
 use crate::{
     catalog::{Catalog, Server},
     store::{
-        DbError, Pool, edge_sessions,
+        self, DbError, Pool, edge_sessions,
         snapshot::{self as rows, KnownDefinitions, ServerRow},
     },
 };
@@ -131,7 +131,8 @@ impl Snapshot {
     }
 
     async fn load_moved(&self, known: &mut Known) -> Result<(), Error> {
-        let loaded = self.load_what_moved(known).await;
+        let loaded = timeout(store::ANSWER_WITHIN, self.load_what_moved(known)).await;
+        let loaded = loaded.unwrap_or_else(|_| Err(Error::Database(store::no_answer())));
         known.failed = loaded.is_err().then(Instant::now);
         loaded
     }
@@ -188,11 +189,13 @@ impl Snapshot {
         expires_at: OffsetDateTime,
     ) -> Result<(), Error> {
         self.sessions.edge_session_ended(id, expires_at);
-        let mut transaction = self.pool.begin().await?;
-        let epoch = epoch::bump_sessions(&mut transaction).await?;
-        edge_sessions::end(&mut transaction, id, session, epoch, expires_at).await?;
-        transaction.commit().await?;
-        Ok(())
+        let ended = async {
+            let mut transaction = self.pool.begin().await?;
+            let epoch = epoch::bump_sessions(&mut transaction).await?;
+            edge_sessions::end(&mut transaction, id, session, epoch, expires_at).await?;
+            transaction.commit().await
+        };
+        Ok(store::within(store::ANSWER_WITHIN, ended).await?)
     }
 
     /// Whether anything had moved.

@@ -20,7 +20,10 @@ pub mod tokens;
 pub mod tools;
 pub mod upstream_sessions;
 
+use std::time::Duration;
+
 pub use gatehouse_store::Keyring;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::error::Error;
@@ -33,6 +36,23 @@ pub type Pool = sqlx::PgPool;
 pub type Connection = sqlx::PgConnection;
 /// An open transaction: undone unless it is committed.
 pub type Transaction = sqlx::Transaction<'static, sqlx::Postgres>;
+
+/// How long work on the database may take that others wait behind.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// Bounds work on the database. The database's own limits end a statement that is slow; this one ends the wait for a
+/// database whose host or network is gone without a word, which the system notices only after many minutes.
+pub async fn within<T>(most: Duration, work: impl Future<Output = Result<T, DbError>>) -> Result<T, DbError> {
+    timeout(most, work).await.unwrap_or_else(|_| Err(no_answer()))
+}
+
+/// The error of a database that did not answer in time.
+pub fn no_answer() -> DbError {
+    DbError::Io(std::io::Error::new(
+        std::io::ErrorKind::TimedOut,
+        "the database did not answer within the time allowed",
+    ))
+}
 
 /// What a request that makes something came to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,18 +21,18 @@ use gatehouse_mcp::client::{Connection, Inbound, OpenError, Reply, ServerNotific
 use gatehouse_store::{Keyring, Place};
 use gatehouse_types::{Clock, ServerId, SessionId};
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     pools::Pools,
     refresh::Refresher,
-    slot::{Live, Slot},
+    slot::{Failure, Live, Slot},
 };
 use crate::{
     catalog::Server,
     snapshot::{Session, Snapshot},
-    store::{DbError, Pool, upstream_sessions},
+    store::{ANSWER_WITHIN, DbError, Pool, upstream_sessions, within},
 };
 
 pub use self::{facade::Upstream, pools::connection_options, slot::Lease};
@@ -91,12 +91,15 @@ impl Upstreams {
             drop(failure);
             return Ok(Lease::new(slot, live, permit));
         }
-        if let Some((at, why)) = failure.as_ref()
-            && at.elapsed() < SHARE_FAILURE
+        // A server that was set right is tried at once.
+        if let Some(last) = failure.as_ref()
+            && last.config_hash == server.config_hash()
+            && last.at.elapsed() < SHARE_FAILURE
         {
-            return Err(Acquire::Open(why.clone()));
+            return Err(Acquire::Open(last.why.clone()));
         }
-        match self.open(server, session).await {
+        // Boxed: rare and large, it would make every call larger.
+        match Box::pin(self.open(server, session)).await {
             Ok(live) => {
                 *failure = None;
                 let live = Arc::new(live);
@@ -112,7 +115,7 @@ impl Upstreams {
             Err(error) => {
                 let why = refresh::open_error_words(&error);
                 tracing::info!(server.name = server.name, error.message = %error, "connection to a server could not be opened");
-                *failure = Some((Instant::now(), why.clone()));
+                *failure = Some(Failure { at: Instant::now(), config_hash: server.config_hash(), why: why.clone() });
                 Err(Acquire::Open(why))
             }
         }
@@ -227,7 +230,8 @@ impl Upstreams {
         }
         let connection = Connection::open(http, endpoint, options, ears).await?;
         let stored = connection.stored_session();
-        if let Err(error) = self.store(server, session.id, &hash, stored).await {
+        let stored = timeout(ANSWER_WITHIN, self.store(server, session.id, &hash, stored)).await;
+        if let Err(error) = stored.unwrap_or_else(|late| Err(late.into())) {
             tracing::warn!(error.message = %error, "an MCP session could not be stored; a restart will begin a new one");
         }
         self.refresher.connected(server.id);
@@ -239,7 +243,7 @@ impl Upstreams {
             let mut connection = self.pool.acquire().await?;
             upstream_sessions::find(&mut connection, server.id, session, &hash).await
         };
-        let stored = found.await.inspect_err(|error| {
+        let stored = within(ANSWER_WITHIN, found).await.inspect_err(|error| {
             tracing::warn!(error.message = %error, "stored MCP sessions cannot be read; a new one is begun");
         });
         let stored = stored.ok()??;
@@ -288,8 +292,11 @@ impl Upstreams {
 }
 
 async fn forget(pool: &Pool, server: ServerId, session: SessionId) -> Result<(), DbError> {
-    let mut connection = pool.acquire().await?;
-    upstream_sessions::remove(&mut connection, server, session).await
+    let forgotten = async {
+        let mut connection = pool.acquire().await?;
+        upstream_sessions::remove(&mut connection, server, session).await
+    };
+    within(ANSWER_WITHIN, forgotten).await
 }
 
 fn place(server: ServerId, session: SessionId) -> Place {

@@ -17,7 +17,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::PgPool;
 use tokio::{
     signal::unix::{SignalKind, signal},
-    time::Instant,
+    time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,8 @@ use crate::{
 pub const EXIT_CONFIG: u8 = 2;
 /// Fewest characters of a token that an operator brings.
 const MIN_TOKEN_CHARS: usize = 32;
+/// How long the connections to the database may take to close.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 const SCHEMA_PAUSE: Duration = Duration::from_millis(500);
 const DEFAULT_OPS_PORT: u16 = 7310;
 
@@ -169,7 +171,10 @@ impl Process {
     pub async fn finish(self) {
         self.context.shutdown.cancel();
         drop(self.ops);
-        self.context.pool.close().await;
+        // Closing waits for each connection's last word, and a dead one has none.
+        if timeout(CLOSE_WITHIN, self.context.pool.close()).await.is_err() {
+            tracing::warn!("connections to the database did not close in time");
+        }
     }
 }
 

@@ -45,6 +45,14 @@ impl Database {
         self.cluster.clone().database(&self.name).to_url_lossy().to_string()
     }
 
+    /// Lets nobody else use a table until the transaction ends: like a disk that does not answer.
+    pub async fn lock(&self, table: &str) -> anyhow::Result<sqlx::Transaction<'static, sqlx::Postgres>> {
+        let mut transaction = self.pool.begin().await?;
+        let statement = AssertSqlSafe(format!("LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"));
+        sqlx::query(statement).execute(&mut *transaction).await?;
+        Ok(transaction)
+    }
+
     /// An empty database, without the schema.
     ///
     /// # Panics

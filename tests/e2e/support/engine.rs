@@ -52,9 +52,14 @@ pub(crate) struct Events {
 impl Engine {
     /// Before `initialize`.
     pub(crate) fn new(gate: &Gate, token: &str) -> Self {
+        Self::at(&gate.mcp_url(), token)
+    }
+
+    /// Of any endpoint, before `initialize`.
+    pub(crate) fn at(url: &str, token: &str) -> Self {
         Self {
             http: Client::builder(TokioExecutor::new()).build_http(),
-            url: gate.mcp_url(),
+            url: url.to_owned(),
             token: token.to_owned(),
             session: String::new(),
             next_id: AtomicU64::new(1),

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Ended, Started};
-use crate::store::{DbError, Pool, calls_write};
+use crate::store::{ANSWER_WITHIN, DbError, Pool, calls_write, no_answer, within};
 
 /// How long an end may wait for others.
 pub const FLUSH: Duration = Duration::from_millis(200);
@@ -25,6 +25,8 @@ pub const BATCH: usize = 1_000;
 pub const QUEUE: usize = 20_000;
 /// How long a closing writer may take for what is left.
 const DRAIN: Duration = Duration::from_secs(10);
+/// How long one write of ends may take before it is tried again on another connection. The database ends a statement earlier.
+const WRITE_WITHIN: Duration = Duration::from_secs(40);
 const RETRY: Backoff = Backoff { first: Duration::from_millis(100), most: Duration::from_secs(5) };
 
 /// What the audit says of a call that wants to go out.
@@ -96,6 +98,14 @@ impl Writer {
         self.put(Entry::End(call, ended)).await;
     }
 
+    /// Records a call that was refused because its row could not be written: when the row got there after all, it must not
+    /// stay open. Never waits: while the database is away calls are refused at once.
+    pub fn end_unwritten(&self, call: Arc<Started>, ended: Ended) {
+        if self.ends.try_send(Entry::End(call, ended)).is_err() {
+            tracing::error!("the audit queue is full: a call that was refused is not recorded");
+        }
+    }
+
     async fn put(&self, entry: Entry) {
         if self.ends.send(entry).await.is_err() {
             tracing::error!("the audit writer has ended: a row was not recorded");
@@ -151,8 +161,11 @@ async fn insert(pool: &Pool, batch: &[Begin]) -> Result<Vec<Uuid>, DbError> {
     }
     let calls: Vec<&Started> = batch.iter().map(|begin| begin.call.as_ref()).collect();
     let catalog: Vec<i64> = batch.iter().map(|begin| begin.catalog).collect();
-    let mut connection = pool.acquire().await?;
-    calls_write::begin(&mut connection, &calls, &catalog).await
+    let inserted = async {
+        let mut connection = pool.acquire().await?;
+        calls_write::begin(&mut connection, &calls, &catalog).await
+    };
+    within(ANSWER_WITHIN, inserted).await
 }
 
 async fn write_ends(pool: Pool, mut queue: mpsc::Receiver<Entry>, closing: CancellationToken) {
@@ -177,7 +190,16 @@ async fn write_batch(pool: &Pool, batch: &[Entry], closing: &CancellationToken) 
     let mut failures = 0;
     let mut give_up = None;
     loop {
-        let error = match write(pool, batch).await {
+        // At the end of the process there is no time to wait out a connection that may be dead.
+        let overdue = async {
+            closing.cancelled().await;
+            sleep(DRAIN).await;
+        };
+        let written = tokio::select! {
+            written = within(WRITE_WITHIN, write(pool, batch)) => written,
+            () = overdue => Err(no_answer()),
+        };
+        let error = match written {
             Ok(()) => return,
             Err(error) => error,
         };
@@ -203,7 +225,7 @@ async fn write_batch(pool: &Pool, batch: &[Entry], closing: &CancellationToken) 
 /// One row that the database refuses must not cost the others.
 async fn write_one_by_one(pool: &Pool, batch: &[Entry]) {
     for entry in batch {
-        if let Err(error) = write(pool, std::slice::from_ref(entry)).await {
+        if let Err(error) = within(WRITE_WITHIN, write(pool, std::slice::from_ref(entry))).await {
             let (Entry::StillRunning(call) | Entry::End(call, _)) = entry;
             tracing::error!(error.message = %error, call.id = %call.id, "the database refuses a row of the audit");
         }

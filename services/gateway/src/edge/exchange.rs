@@ -21,6 +21,11 @@ pub(super) const KEPT: Duration = Duration::from_mins(5);
 /// Longest request id that an event id carries.
 const LONGEST_ID: usize = 128;
 
+/// Bytes of progress after which a call's reports are passed on without their texts, one each [`REPORT_EVERY`]: they are kept
+/// until the call is over, and a server may report without end.
+const MOST_REPORTED: usize = 1 << 20;
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
 /// A message as pieces of JSON.
 pub(super) type Message = Vec<Bytes>;
 
@@ -44,6 +49,10 @@ struct Inner {
     messages: Vec<Message>,
     done: Option<Instant>,
     ticker: Ticker,
+    /// Bytes of the server's reports of progress.
+    reported: usize,
+    /// When the last one came.
+    reported_at: Instant,
 }
 
 /// What a reader finds.
@@ -60,7 +69,7 @@ pub(super) enum Next {
 impl Exchange {
     /// A new exchange. `ticker` turns progress into notifications for this engine.
     pub(super) fn new(session: SessionId, actor: [u8; 8], rpc_id: String, ticker: Ticker) -> Arc<Self> {
-        let inner = Inner { messages: Vec::new(), done: None, ticker };
+        let inner = Inner { messages: Vec::new(), done: None, ticker, reported: 0, reported_at: Instant::now() };
         Arc::new(Self {
             stream: gatehouse_types::CallId::new().uuid(),
             session,
@@ -74,9 +83,18 @@ impl Exchange {
     /// Adds a progress notification, when the engine asked for progress.
     pub(super) fn progress(&self, progress: &str, total: Option<&str>, message: Option<&str>) {
         let mut inner = self.lock();
+        let message = if inner.reported < MOST_REPORTED {
+            message
+        } else if inner.reported_at.elapsed() < REPORT_EVERY {
+            return;
+        } else {
+            None
+        };
         if inner.done.is_none()
             && let Some(notification) = inner.ticker.report(progress, total, message)
         {
+            inner.reported += notification.len();
+            inner.reported_at = Instant::now();
             inner.messages.push(vec![notification]);
             drop(inner);
             self.changed.notify_waiters();
@@ -118,6 +136,11 @@ impl Exchange {
             None if inner.done.is_some() => Next::End,
             None => Next::Nothing,
         }
+    }
+
+    /// How many messages there are by now.
+    pub(super) fn count(&self) -> usize {
+        self.lock().messages.len()
     }
 
     /// Waits until there is something at this index, or the end.
@@ -238,6 +261,19 @@ mod tests {
         assert!(texts[0].contains("\"progress\":1,\"total\":3"), "{}", texts[0]);
         assert_eq!(texts[2], "{}");
         assert!(matches!(exchange.read(3), Next::End));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_reports_without_end_does_not_fill_the_memory() {
+        let exchange = exchange("1");
+        let message = "m".repeat(10_000);
+        for report in 0..1_000 {
+            exchange.progress(&report.to_string(), None, Some(&message));
+        }
+        let kept = exchange.count();
+        assert!((100..110).contains(&kept), "{kept}");
+        exchange.finish(vec![Bytes::from_static(b"{}")]);
+        assert!(matches!(exchange.read(kept), Next::Message(answer) if answer.concat() == b"{}"));
     }
 
     #[tokio::test]

@@ -40,7 +40,8 @@ pub(super) fn replay(
     cancel: Option<DropGuard>,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
     let prime = after.is_none() && version.is_some_and(|version| version >= "2025-11-25");
-    let next = after.map_or(0, |index| index + 1);
+    // An id from the engine: a place beyond what there is would hide the answer.
+    let next = after.map_or(0, |index| index.saturating_add(1).min(exchange.count()));
     let now = Instant::now();
     let reader = Reader { exchange, next, ids: version.is_some(), prime, ticked: now, began: now, cancel };
     stream::unfold(reader, |mut reader| async move { reader.event().await.map(|event| (event, reader)) })

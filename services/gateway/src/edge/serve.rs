@@ -1,6 +1,16 @@
 //! Sockets of the edge.
 
-use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use gatehouse_platform::RunningServer;
 use hyper_util::{
@@ -10,7 +20,7 @@ use hyper_util::{
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
-    time::sleep,
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +30,8 @@ use super::Edge;
 const MOST_CONNECTIONS: usize = 20_000;
 /// How long a request's head may take to arrive. A connection that an engine keeps between its turns waits for a head, too.
 const HEAD_WITHIN: Duration = Duration::from_mins(2);
+/// How long the head of a connection's first request may take to arrive.
+const FIRST_WITHIN: Duration = Duration::from_secs(30);
 /// Most bytes of a request's head.
 const MOST_HEAD_BYTES: usize = 64 << 10;
 /// Most requests at once on one HTTP/2 connection.
@@ -66,10 +78,17 @@ async fn accept(edge: Arc<Edge>, listener: TcpListener, shutdown: CancellationTo
                 continue;
             }
         };
-        let connection = connect(&builder, &edge, stream);
-        let connection = graceful.watch(connection);
+        let asked = Arc::new(AtomicBool::new(false));
+        let connection = graceful.watch(connect(&builder, &edge, stream, Arc::clone(&asked)));
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
+            let mut connection = pin!(connection);
+            // The limit for heads begins once the version of HTTP is known: a client that says nothing would stay for ever.
+            let ended = match timeout(FIRST_WITHIN, &mut connection).await {
+                Ok(ended) => ended,
+                Err(_) if asked.load(Ordering::Relaxed) => connection.await,
+                Err(_) => Ok(()),
+            };
+            if let Err(error) = ended {
                 tracing::debug!(error.message = %error, "an engine's connection ended");
             }
             drop(place);
@@ -82,6 +101,7 @@ fn connect(
     builder: &auto::Builder<TokioExecutor>,
     edge: &Arc<Edge>,
     stream: TcpStream,
+    asked: Arc<AtomicBool>,
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = Box<dyn std::error::Error + Send + Sync>> + Send + 'static
 {
     if let Err(error) = stream.set_nodelay(true) {
@@ -89,6 +109,7 @@ fn connect(
     }
     let edge = Arc::clone(edge);
     let service = hyper::service::service_fn(move |request| {
+        asked.store(true, Ordering::Relaxed);
         let edge = Arc::clone(&edge);
         async move { Ok::<_, Infallible>(edge.handle(request).await) }
     });

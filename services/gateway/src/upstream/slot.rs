@@ -23,12 +23,21 @@ pub(super) struct Live {
     freed: Notify,
 }
 
+/// A connection that could not be opened.
+pub(super) struct Failure {
+    pub(super) at: Instant,
+    /// The configuration that it was tried with.
+    pub(super) config_hash: [u8; 32],
+    /// In words for people.
+    pub(super) why: String,
+}
+
 /// The place of a connection.
 pub(super) struct Slot {
     pub(super) server: ServerId,
     pub(super) session: SessionId,
-    /// Held while a connection is opened; the last failure and its words.
-    pub(super) opening: Mutex<Option<(Instant, String)>>,
+    /// Held while a connection is opened; the last failure.
+    pub(super) opening: Mutex<Option<Failure>>,
     live: ArcSwapOption<Live>,
     session_ended: CancellationToken,
     began: Instant,
