@@ -6,6 +6,7 @@
 
 mod blocks;
 mod same;
+mod surrogates;
 
 use std::borrow::Cow;
 
@@ -82,6 +83,10 @@ pub fn for_engine(body: &Bytes, known: Known) -> Result<Output, NotAResult> {
                 marked = true;
                 out.text(&error_block(&kept, &text));
             }
+            None if kept.contains("\\u") => match surrogates::mended(&kept) {
+                Cow::Borrowed(whole) => out.raw(whole),
+                Cow::Owned(mended) => out.text(&mended),
+            },
             None => out.raw(&kept),
         }
     }

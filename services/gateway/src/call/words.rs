@@ -119,6 +119,7 @@ pub fn failed(server: &str, error: &RequestError, hints: Hints, timeout: Duratio
             ),
         ),
         RequestError::Http { status, .. } => {
+            let doubt = if error.certainly_not_carried_out() { nothing } else { doubt };
             told(Outcome::ToolError, &format!("the server `{server}` answered with HTTP status {status}. {doubt}"))
         }
         RequestError::TooLarge { most } => told(
@@ -127,11 +128,11 @@ pub fn failed(server: &str, error: &RequestError, hints: Hints, timeout: Duratio
                 "the answer of the server `{server}` is larger than {most} bytes and was not read. Ask for less. {doubt}"
             ),
         ),
+        // The details may name addresses that are nobody's business; the connection test shows them to an admin.
         RequestError::NotMcp(_) | RequestError::Protocol(_) => told(
             Outcome::ToolError,
             &format!(
-                "the server `{server}` did not answer as an MCP server does: {}. {doubt}",
-                bounded(&error.to_string(), EXCERPT)
+                "the server `{server}` did not answer as an MCP server does. {doubt} An admin can see why with `gatehouse server test {server}`."
             ),
         ),
     }

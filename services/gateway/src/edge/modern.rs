@@ -1,6 +1,6 @@
 //! MCP revision 2026-07-28: no sessions, every request describes itself.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -170,7 +170,10 @@ fn check(headers: &HeaderMap, method: &str, params: &RawObject<'_>) -> Result<()
     let meta = params.object("_meta").unwrap_or_default();
     let invalid = |words: &str| Refusal(StatusCode::BAD_REQUEST, INVALID_PARAMS, words.to_owned(), None);
     let mismatch = |words: &str| Refusal(StatusCode::BAD_REQUEST, HEADER_MISMATCH, words.to_owned(), None);
-    let version = meta.string(META_VERSION).ok_or_else(|| invalid("`_meta` must name the protocol version"))?;
+    // A revision of the future may say itself in another way: its header is enough to refuse it by its name.
+    let future = header(headers, "mcp-protocol-version").filter(|version| version != VERSION).map(Cow::Owned);
+    let named = meta.string(META_VERSION).or(future);
+    let version = named.ok_or_else(|| invalid("`_meta` must name the protocol version"))?;
     if version != VERSION {
         let data = json!({"supported": [VERSION], "requested": version});
         let words = "this protocol version is not spoken here".to_owned();
@@ -185,8 +188,7 @@ fn check(headers: &HeaderMap, method: &str, params: &RawObject<'_>) -> Result<()
     if header(headers, "mcp-method").as_deref() != Some(method) {
         return Err(mismatch("the header Mcp-Method must be the method"));
     }
-    if method == "tools/call" && header(headers, "mcp-name") != params.string("name").map(std::borrow::Cow::into_owned)
-    {
+    if method == "tools/call" && header(headers, "mcp-name") != params.string("name").map(Cow::into_owned) {
         return Err(mismatch("the header Mcp-Name must be the name of the tool"));
     }
     Ok(())
@@ -230,6 +232,7 @@ mod tests {
             assert_eq!(checked(&wrong, GOOD), Err(HEADER_MISMATCH), "{wrong:?}");
         }
         assert_eq!(checked(&good, &GOOD.replace("2026-07-28", "2099-01-01")), Err(UNSUPPORTED_VERSION));
+        assert_eq!(checked(&[("mcp-protocol-version", "2099-01-01")], "{}"), Err(UNSUPPORTED_VERSION));
         assert_eq!(checked(&good, r#"{"name":"a__b"}"#), Err(INVALID_PARAMS));
         assert_eq!(checked(&good, &GOOD.replace("clientCapabilities", "other")), Err(INVALID_PARAMS));
     }
