@@ -38,8 +38,8 @@ pub use self::{access::Access as EdgeAccess, serve::serve};
 
 /// Path of the endpoint.
 pub const PATH: &str = "/mcp";
-/// A call that answers within this time is answered as plain JSON.
-pub const QUICK: Duration = Duration::from_secs(1);
+/// A call that answers within this time is answered as plain JSON. Below the second within which the head must be sent.
+pub const QUICK: Duration = Duration::from_millis(900);
 /// How long a request's body may take to arrive.
 const BODY_WITHIN: Duration = Duration::from_mins(1);
 /// What a message may hold besides a call's arguments, in bytes.
