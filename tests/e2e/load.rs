@@ -122,13 +122,14 @@ async fn begin_together(
     engines
 }
 
-/// Half as many sessions of another server: the start that counts is that of a process that has worked, with its connections
+/// This shows that nothing leaks from one storm to the next, not what the first one leaves in a fresh process (not shown yet).
+/// Twice as many sessions of another server: the start that counts is that of a process that has worked, with its connections
 /// to the database open, its statements prepared, and the memory that its allocator keeps.
 async fn warm_up(gate: &Gate, admin: &Admin) {
     let fake = server(vec![reading_tool("echo"), writing_tool("change")], |_, _| None).await;
     admin.listed_server("warm", &fake.url(), &[]).await;
     admin.profile("warm", &["warm"]).await;
-    let sessions = join_all((0..SESSIONS / 2).map(async |_| admin.session("warm", PermissionMode::Auto).await)).await;
+    let sessions = join_all((0..SESSIONS * 2).map(async |_| admin.session("warm", PermissionMode::Auto).await)).await;
     join_all(sessions.iter().map(async |(_, token)| {
         let engine = Engine::connect(gate, token).await;
         for tool in engine.names().await {
