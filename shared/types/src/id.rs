@@ -23,6 +23,10 @@ pub mod kind {
     pub enum Token {}
     /// A run.
     pub enum Run {}
+    /// A card.
+    pub enum Interaction {}
+    /// A word that counts for the rest of a session.
+    pub enum Grant {}
     /// An API key.
     pub enum ApiKey {}
     /// A tool call in the audit.
@@ -43,6 +47,10 @@ pub type SessionId = Id<kind::Session>;
 pub type TokenId = Id<kind::Token>;
 /// Id of a run.
 pub type RunId = Id<kind::Run>;
+/// Id of a card.
+pub type InteractionId = Id<kind::Interaction>;
+/// Id of an approval for the rest of a session.
+pub type GrantId = Id<kind::Grant>;
 /// Id of an API key.
 pub type ApiKeyId = Id<kind::ApiKey>;
 /// Id of a tool call.

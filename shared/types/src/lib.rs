@@ -7,10 +7,17 @@ pub mod backoff;
 pub mod clock;
 pub mod hints;
 pub mod id;
+pub mod locale;
+pub mod policy;
 pub mod secret;
 pub mod settings;
 
 pub use clock::{Clock, SystemClock};
 pub use hints::Hints;
-pub use id::{ApiKeyId, CallId, EdgeSessionId, Id, ProfileId, ReplicaId, RunId, ServerId, SessionId, TokenId};
+pub use id::{
+    ApiKeyId, CallId, EdgeSessionId, GrantId, Id, InteractionId, ProfileId, ReplicaId, RunId, ServerId, SessionId,
+    TokenId,
+};
+pub use locale::Locale;
+pub use policy::{PermissionMode, Policy};
 pub use settings::Settings;

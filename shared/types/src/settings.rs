@@ -27,6 +27,20 @@ pub struct Settings {
     pub edge_session_max_age_sec: u32,
     /// `audit.payloadBytes`: how much of arguments and structured result the audit keeps.
     pub audit_payload_bytes: u32,
+    /// `audit.retentionDays`: days after which a call's row leaves the audit.
+    pub audit_retention_days: u32,
+    /// `files.maxBytesPerSession`: most bytes that the results of one session may save as files.
+    pub files_session_quota_bytes: u32,
+    /// `interactionTimeoutSec`: a card that nobody answers for so long counts as not answered.
+    pub interaction_timeout_sec: u32,
+    /// `results.maxMediaBytes`: largest image or audio that is shown in a result, decoded.
+    pub result_media_bytes: u32,
+    /// `results.maxTextChars`: longest text of a result, all blocks together, in Unicode characters.
+    pub result_text_chars: u32,
+    /// `tools.listChangedMergeSec`: how long notices of changed tool lists are gathered before the list is read.
+    pub tools_list_changed_merge_sec: u32,
+    /// `tools.maxStructureChars`: longest summary of a result's structure in a description, in Unicode characters.
+    pub tool_structure_chars: u32,
 }
 
 /// One row of the table: how a setting is called, read, written and bounded.
@@ -75,6 +89,13 @@ impl Default for Settings {
             upstream_idle_close_sec: 600,
             edge_session_max_age_sec: 7 * 86_400,
             audit_payload_bytes: 20_000,
+            audit_retention_days: 90,
+            files_session_quota_bytes: 1 << 30,
+            interaction_timeout_sec: 600,
+            result_media_bytes: 5_000_000,
+            result_text_chars: 100_000,
+            tools_list_changed_merge_sec: 2,
+            tool_structure_chars: 1_500,
         }
     }
 }
@@ -114,6 +135,14 @@ pub const FIELDS: &[Field] = &[
         set: |settings, value| settings.audit_payload_bytes = value,
     },
     Field {
+        key: "audit.retentionDays",
+        description: "Days after which a call's row leaves the audit",
+        min: 1,
+        max: 3_650,
+        get: |settings| settings.audit_retention_days,
+        set: |settings, value| settings.audit_retention_days = value,
+    },
+    Field {
         key: "calls.foregroundMaxSec",
         description: "Longest wait for a tool's answer in seconds; each progress notification starts it anew",
         min: 1,
@@ -146,6 +175,46 @@ pub const FIELDS: &[Field] = &[
         set: |settings, value| settings.edge_session_max_age_sec = value,
     },
     Field {
+        key: "files.maxBytesPerSession",
+        description: "Most bytes that the results of one session may save as files",
+        min: 1_048_576,
+        max: 4_294_967_295,
+        get: |settings| settings.files_session_quota_bytes,
+        set: |settings, value| settings.files_session_quota_bytes = value,
+    },
+    Field {
+        key: "interactionTimeoutSec",
+        description: "Seconds after which a card that nobody answered counts as not answered",
+        min: 1,
+        max: 86_400,
+        get: |settings| settings.interaction_timeout_sec,
+        set: |settings, value| settings.interaction_timeout_sec = value,
+    },
+    Field {
+        key: "results.maxMediaBytes",
+        description: "Largest image or audio shown in a result, in decoded bytes; larger is saved as a file",
+        min: 0,
+        max: 67_108_864,
+        get: |settings| settings.result_media_bytes,
+        set: |settings, value| settings.result_media_bytes = value,
+    },
+    Field {
+        key: "results.maxTextChars",
+        description: "Longest text of a result in Unicode characters, all blocks together; of longer text the model gets the beginning and the path of the whole",
+        min: 1_000,
+        max: 10_000_000,
+        get: |settings| settings.result_text_chars,
+        set: |settings, value| settings.result_text_chars = value,
+    },
+    Field {
+        key: "tools.listChangedMergeSec",
+        description: "Seconds over which a server's notices of a changed tool list are merged into one reading",
+        min: 1,
+        max: 60,
+        get: |settings| settings.tools_list_changed_merge_sec,
+        set: |settings, value| settings.tools_list_changed_merge_sec = value,
+    },
+    Field {
         key: "tools.maxDescriptionChars",
         description: "Longest tool description that engines see, in Unicode characters; longer is cut",
         min: 100,
@@ -176,6 +245,14 @@ pub const FIELDS: &[Field] = &[
         max: 100_000,
         get: |settings| settings.max_tools_per_server,
         set: |settings, value| settings.max_tools_per_server = value,
+    },
+    Field {
+        key: "tools.maxStructureChars",
+        description: "Longest summary of a result's structure that is added to a tool's description, in Unicode characters; longer is cut",
+        min: 0,
+        max: 20_000,
+        get: |settings| settings.tool_structure_chars,
+        set: |settings, value| settings.tool_structure_chars = value,
     },
     Field {
         key: "tools.staleAfterSec",

@@ -1,6 +1,8 @@
 //! Pure. Sessions, their tokens and runs.
 
 use gatehouse_types::{RunId, SessionId, TokenId};
+
+pub use gatehouse_types::PermissionMode;
 use time::OffsetDateTime;
 
 use super::digest::Digest;
@@ -39,34 +41,6 @@ impl EngineKind {
     /// The kind that is stored under this word.
     pub fn from_stored(word: &str) -> Option<Self> {
         [Self::ClaudeCode, Self::Codex, Self::Other].into_iter().find(|kind| kind.as_str() == word)
-    }
-}
-
-/// What calls of a session may do without a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PermissionMode {
-    /// Only effective read-only tools are listed and callable.
-    ReadOnly,
-    /// Planned: tools with policy `ask` need a person. So far as [`Self::Auto`].
-    #[default]
-    Ask,
-    /// All tools of the profile run at once.
-    Auto,
-}
-
-impl PermissionMode {
-    /// The word that is stored.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ReadOnly => "read_only",
-            Self::Ask => "ask",
-            Self::Auto => "auto",
-        }
-    }
-
-    /// The mode that is stored under this word.
-    pub fn from_stored(word: &str) -> Option<Self> {
-        [Self::ReadOnly, Self::Ask, Self::Auto].into_iter().find(|mode| mode.as_str() == word)
     }
 }
 
@@ -239,8 +213,8 @@ mod tests {
             assert_eq!(EngineKind::from_stored(kind.as_str()), Some(kind));
         }
         for mode in [PermissionMode::ReadOnly, PermissionMode::Ask, PermissionMode::Auto] {
-            assert_eq!(PermissionMode::from_stored(mode.as_str()), Some(mode));
+            assert_eq!(PermissionMode::parse(mode.as_str()), Some(mode));
         }
-        assert_eq!(PermissionMode::from_stored("all"), None);
+        assert_eq!(PermissionMode::parse("all"), None);
     }
 }

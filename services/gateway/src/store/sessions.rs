@@ -34,7 +34,7 @@ impl Row {
             external_id: self.external_id,
             profile: self.profile,
             engine: known("sessions.engine", EngineKind::from_stored(&self.engine))?,
-            permission_mode: known("sessions.permission_mode", PermissionMode::from_stored(&self.permission_mode))?,
+            permission_mode: known("sessions.permission_mode", PermissionMode::parse(&self.permission_mode))?,
             workspace: self.workspace,
             locale: self.locale,
             created_at: self.created_at,
