@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use gatehouse_types::{Hints, ProfileId, ServerId, Settings, hints::DeclaredHints};
+use gatehouse_types::{Hints, PermissionMode, Policy, ProfileId, ServerId, Settings, hints::DeclaredHints};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
@@ -106,6 +106,8 @@ pub struct ToolRow {
     pub fingerprint: String,
     /// Hints that an admin set.
     pub overrides: DeclaredHints,
+    /// The policy that an admin chose.
+    pub policy: Option<Policy>,
 }
 
 /// A profile.
@@ -126,8 +128,14 @@ pub struct Tool {
     pub name: String,
     /// Its name for engines.
     pub exposed: String,
+    /// Display name, as the server gave it; its name when it gave none.
+    pub title: String,
+    /// SHA-256 of the definition as the server sent it, in hexadecimal.
+    pub fingerprint: String,
     /// The hints that count.
     pub hints: Hints,
+    /// The policy that counts.
+    pub policy: Policy,
     /// The definition for engines (a JSON object), or why engines are not offered it.
     pub definition: Result<String, Unusable>,
 }
@@ -192,8 +200,10 @@ impl Catalog {
         }
     }
 
-    /// What a profile offers; with `read_only`, only tools that are effectively read-only. Nothing for an unknown profile.
-    pub fn offer(&self, profile: ProfileId, read_only: bool) -> Option<&Arc<Offer>> {
+    /// What a profile offers in a mode: never tools with [`Policy::Deny`]; in [`PermissionMode::ReadOnly`], only tools that are
+    /// effectively read-only. Nothing for an unknown profile.
+    pub fn offer(&self, profile: ProfileId, mode: PermissionMode) -> Option<&Arc<Offer>> {
+        let read_only = mode == PermissionMode::ReadOnly;
         let offer = self.offers.get(&(profile, read_only))?;
         Some(offer.get_or_init(|| Arc::new(self.build_offer(profile, read_only))))
     }
@@ -226,6 +236,7 @@ impl Catalog {
             let own = self.tools.get(id).map(Vec::as_slice).unwrap_or_default();
             let allowed = |tool: &&Arc<Tool>| allowed.as_ref().is_none_or(|names| names.contains(&tool.name));
             let usable = own.iter().filter(allowed).filter(|tool| tool.definition.is_ok());
+            let usable = usable.filter(|tool| tool.policy != Policy::Deny);
             tools.extend(usable.filter(|tool| tool.hints.read_only || !read_only).cloned());
         }
         let mut names = Names::default();
@@ -246,9 +257,12 @@ impl Offer {
 }
 
 fn build_tool(server: Arc<Server>, row: ToolRow, exposed: String, description_chars: usize) -> Tool {
-    let hints = Hints::effective(clean::facts(&row.definition).declared, row.overrides);
+    let facts = clean::facts(&row.definition);
+    let hints = Hints::effective(facts.declared, row.overrides);
+    let policy = row.policy.unwrap_or_else(|| Policy::default_for(hints));
     let definition = clean::clean(&row.definition, &exposed, hints, description_chars);
-    Tool { server, name: row.name, exposed, hints, definition }
+    let title = if facts.title.is_empty() { row.name.clone() } else { facts.title };
+    Tool { server, name: row.name, exposed, title, fingerprint: row.fingerprint, hints, policy, definition }
 }
 
 fn render(tools: &[Arc<Tool>]) -> Bytes {

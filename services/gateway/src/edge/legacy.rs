@@ -20,7 +20,7 @@ use super::{
     session_id::{EdgeSession, LEGACY_VERSIONS, actor_hash},
     tool_calls::{Era, ToolCall},
 };
-use crate::{raw::RawObject, results, snapshot::Principal};
+use crate::{call::words, raw::RawObject, results, snapshot::Principal};
 
 /// Header of the engine's MCP session.
 const SESSION_ID: &str = "mcp-session-id";
@@ -199,9 +199,7 @@ impl Edge {
             return body::plain(StatusCode::NOT_FOUND, "this stream is not kept any more");
         }
         // The engine still waits for this request: it must not wait for ever.
-        let refusal = results::refusal(
-            "the answer to this call is not kept any more, or Gatehouse was restarted; the call may or may not have been carried out. Check before you repeat it.",
-        );
+        let refusal = results::refusal(words::ANSWER_LOST.of(principal.session.facts().locale));
         body::events(notices::one(&body::result(&last.rpc_id, refusal.pieces)))
     }
 
@@ -240,7 +238,7 @@ impl Edge {
             self.refresher.asked(server, stale_after);
         }
         let mut pieces = vec![Bytes::from_static(b"{")];
-        match catalog.offer(facts.profile, facts.read_only) {
+        match catalog.offer(facts.profile, facts.mode) {
             Some(offer) => {
                 pieces.push(offer.list.clone());
                 if !offer.unavailable.is_empty() {

@@ -87,7 +87,7 @@ impl Reader {
                 () = self.exchange.wait(self.next) => {}
                 () = sleep_until(self.ticked + TICK_EVERY) => {
                     self.ticked = Instant::now();
-                    self.exchange.tick(&format!("still waiting for the tool ({} s)", self.began.elapsed().as_secs()));
+                    self.exchange.tick(self.began.elapsed().as_secs());
                 }
                 () = sleep(COMMENT_EVERY) => return Some(Bytes::from_static(COMMENT)),
             }
@@ -173,7 +173,7 @@ impl Watcher {
 
     fn offer(&self) -> Option<Arc<Offer>> {
         let facts = self.principal.session.facts();
-        self.snapshot.catalog().offer(facts.profile, facts.read_only).cloned()
+        self.snapshot.catalog().offer(facts.profile, facts.mode).cloned()
     }
 
     fn has_changed(&mut self) -> bool {

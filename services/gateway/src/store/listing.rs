@@ -7,7 +7,7 @@ use gatehouse_types::ServerId;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{Connection, unsigned};
+use super::{Connection, grants, unsigned};
 use crate::{
     error::Error,
     registry::tool::{Changed, ListedTool, ServerFacts, same_capabilities},
@@ -48,6 +48,7 @@ pub async fn replace_listing(
     };
     if changed.tools {
         write_tools(connection, server, &known, &kept, now).await?;
+        grants::drop_outdated(connection, server).await?;
     }
     mark_healthy(connection, server, facts, changed.any(), now).await?;
     // Lists say which servers offer nothing and why: the end of a failure counts as a change, too.

@@ -11,6 +11,16 @@ use gatehouse_types::{ApiKeyId, ServerId};
 
 use crate::{harness::Gateway, tools::listed};
 
+/// A server that says little of itself.
+pub(crate) fn facts() -> ServerFacts {
+    ServerFacts {
+        protocol_version: "2025-11-25".to_owned(),
+        server_name: "s".to_owned(),
+        server_version: "1".to_owned(),
+        capabilities: String::new(),
+    }
+}
+
 async fn put(gateway: &Gateway, server: &v1::Server, tools: &[ListedTool], capabilities: &str) -> Changed {
     let facts = ServerFacts {
         protocol_version: "2025-11-25".to_owned(),
