@@ -27,6 +27,7 @@ const EVERY: &[(&[&str], i32)] = &[
     (&["tools", "list", "--session", "s-1"], 0),
     (&["tools", "list", "--session", "s-1", "--schema"], 0),
     (&["tools", "set", "orders", "get_order", "--read-only", "true", "--destructive", "unset"], 0),
+    (&["tools", "set", "orders", "get_order", "--policy", "confirm"], 0),
     (&["profile", "add", "shop", "--server", "orders", "--server", "crm:find"], 0),
     (&["profile", "list"], 0),
     (&["profile", "show", "shop"], 0),
