@@ -172,7 +172,11 @@ impl Calls {
             duration_us: micros(began),
             retries,
             result_bytes: i64::try_from(told.output.pieces.iter().map(Bytes::len).sum::<usize>()).unwrap_or(i64::MAX),
-            structured_result: told.output.structured.as_deref().map(|json| mask::masked(json, keep)),
+            structured_result: told
+                .output
+                .structured
+                .as_deref()
+                .map(|json| mask::masked(json, keep, &tool.server.mask_rules, &tool.name)),
             error: told.error,
         };
         count(&started, &ended);
@@ -276,7 +280,12 @@ impl Calls {
             tool: tool.map_or_else(|| words::bounded(&request.name, 256), |tool| tool.name.clone()),
             hints: tool.map_or(0, |tool| tool.hints.to_bits()),
             started_at: self.clock.now(),
-            arguments: mask::masked(arguments, catalog.settings.audit_payload_bytes as usize),
+            arguments: mask::masked(
+                arguments,
+                catalog.settings.audit_payload_bytes as usize,
+                catalog.mask_rules(tool),
+                tool.map_or("", |tool| &tool.name),
+            ),
             arguments_bytes: i64::try_from(arguments.len()).unwrap_or(i64::MAX),
             arguments_sha256: Sha256::digest(arguments.as_bytes()).into(),
             trace_id: request.trace_id.clone(),

@@ -60,6 +60,7 @@ impl HintSource {
 
 /// A change to a tool's overrides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each thing that can be taken back")]
 pub struct ToolChange {
     /// Overrides to set.
     pub set: Overrides,

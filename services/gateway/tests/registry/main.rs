@@ -6,6 +6,7 @@ mod audit;
 mod harness;
 mod keys;
 mod listing;
+mod masks;
 mod policies;
 mod profiles;
 mod runs;
