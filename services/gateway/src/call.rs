@@ -265,7 +265,12 @@ impl Flight<'_> {
             hints: tool.map_or(0, |tool| tool.hints.to_bits()),
             // The same in every row of one call.
             started_at: self.waiting.as_ref().map_or_else(|| calls.clock.now(), |waiting| waiting.started_at),
-            arguments: mask::masked(arguments, keep),
+            arguments: mask::masked(
+                arguments,
+                keep,
+                ground.catalog.mask_rules(tool),
+                tool.map_or("", |tool| &tool.name),
+            ),
             arguments_bytes: i64::try_from(arguments.len()).unwrap_or(i64::MAX),
             arguments_sha256: Sha256::digest(arguments.as_bytes()).into(),
             trace_id: request.trace_id.clone(),

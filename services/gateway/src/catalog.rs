@@ -23,6 +23,7 @@ use self::{
     clean::Unusable,
     naming::{Names, exposed_names, plain_name},
 };
+use crate::audit::mask::MaskRules;
 
 /// A registered server.
 #[derive(Clone)]
@@ -47,6 +48,8 @@ pub struct Server {
     pub listed_at: Option<OffsetDateTime>,
     /// What is wrong with it, for people; empty when nothing is known to be.
     pub problem: String,
+    /// What is masked in the audit and on cards.
+    pub mask_rules: MaskRules,
     /// See [`Server::config_hash`].
     pub hash: OnceLock<[u8; 32]>,
 }
@@ -76,6 +79,7 @@ impl Server {
             max_concurrency: 1,
             listed_at: None,
             problem: String::new(),
+            mask_rules: MaskRules::default(),
             hash: OnceLock::new(),
         }
     }
@@ -163,6 +167,7 @@ pub struct Catalog {
     pub settings: Settings,
     /// The servers.
     pub servers: HashMap<ServerId, Arc<Server>>,
+    all_mask_rules: MaskRules,
     profiles: HashMap<ProfileId, Profile>,
     tools: HashMap<ServerId, Vec<Arc<Tool>>>,
     offers: HashMap<(ProfileId, bool), OnceLock<Arc<Offer>>>,
@@ -195,6 +200,7 @@ impl Catalog {
             settings,
             offers: offers.map(|key| (key, OnceLock::new())).collect(),
             profiles: profiles.into_iter().map(|profile| (profile.id, profile)).collect(),
+            all_mask_rules: MaskRules::of_all(servers.values().map(|server| &server.mask_rules)),
             servers,
             tools: by_server,
         }
@@ -212,6 +218,11 @@ impl Catalog {
     pub fn servers_of(&self, profile: ProfileId) -> impl Iterator<Item = &Arc<Server>> {
         let servers = self.profiles.get(&profile).map(|profile| profile.servers.as_slice()).unwrap_or_default();
         servers.iter().filter_map(|(id, _)| self.servers.get(id)).filter(|server| server.enabled)
+    }
+
+    /// What is masked in a call: the rules of the tool's server; of a tool that is not known, those of all servers.
+    pub fn mask_rules<'a>(&'a self, tool: Option<&'a Arc<Tool>>) -> &'a MaskRules {
+        tool.map_or(&self.all_mask_rules, |tool| &tool.server.mask_rules)
     }
 
     /// A tool of a server, by its name there.

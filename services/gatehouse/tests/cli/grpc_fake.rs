@@ -237,6 +237,15 @@ fn tool() -> pb::Tool {
         effective: Some(pb::ToolHints { read_only: Some(true), open_world: Some(true), ..pb::ToolHints::default() }),
         overrides: Some(pb::ToolHints { read_only: Some(true), ..pb::ToolHints::default() }),
         input_schema_json: "{\"type\":\"object\"}".to_owned(),
+        policy: pb::Policy::Confirm.into(),
+        default_policy: pb::Policy::Allow.into(),
+        effective_policy: pb::Policy::Confirm.into(),
+        sources: Some(pb::HintSources {
+            read_only: pb::HintSource::Admin.into(),
+            destructive: pb::HintSource::Default.into(),
+            idempotent: pb::HintSource::Server.into(),
+            open_world: pb::HintSource::Default.into(),
+        }),
         ..pb::Tool::default()
     }
 }

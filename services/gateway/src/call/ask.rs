@@ -22,6 +22,8 @@ use crate::{
     store::{ANSWER_WITHIN, grants, no_answer},
 };
 
+/// How much of the arguments a card shows, in bytes. Not the audit's setting: a person must see what they approve.
+const SHOWN_BYTES: usize = 20_000;
 /// How much longer than a card can be open its end is waited for, should the interaction service be away then.
 const GRACE: Duration = Duration::from_mins(1);
 
@@ -104,7 +106,7 @@ impl Calls {
             server: tool.server.name.clone(),
             tool: tool.name.clone(),
             title: words::bounded(&tool.title, 200),
-            arguments: mask::masked(shown, ground.catalog.settings.audit_payload_bytes as usize),
+            arguments: mask::masked(shown, SHOWN_BYTES, &tool.server.mask_rules, &tool.name),
             arguments_bytes: i64::try_from(arguments.len()).unwrap_or(i64::MAX),
             hints: tool.hints,
             policy: tool.policy,

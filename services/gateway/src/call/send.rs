@@ -75,7 +75,11 @@ impl Calls {
             duration_us: micros(flight.began),
             retries,
             result_bytes: size(&told.output),
-            structured_result: told.output.structured.as_deref().map(|json| mask::masked(json, keep)),
+            structured_result: told
+                .output
+                .structured
+                .as_deref()
+                .map(|json| mask::masked(json, keep, &tool.server.mask_rules, &tool.name)),
             error: told.error,
             files: Vec::new(),
             notes: Vec::new(),

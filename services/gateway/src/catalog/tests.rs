@@ -14,6 +14,7 @@ fn server(name: &str) -> Server {
         max_concurrency: 16,
         listed_at: None,
         problem: String::new(),
+        mask_rules: MaskRules::default(),
         hash: OnceLock::new(),
     }
 }

@@ -19,7 +19,8 @@ struct Known {
     fingerprint: String,
 }
 
-/// Stores a listing in place of the one before. Overrides stay; so does the row of a vanished tool that has some.
+/// Stores a listing in place of the one before. Overrides stay; so does the row of a vanished tool that has
+/// some, or that an admin acknowledged: one that returns with another definition is not new.
 /// Only a real change (definitions, order, capabilities) moves `tools_updated_at` and the counter of changes. The
 /// server counts as healthy. `None` when the server was removed meanwhile.
 pub async fn replace_listing(
@@ -87,7 +88,8 @@ async fn write_tools(
     let names: Vec<String> = listed.iter().map(|tool| tool.name.clone()).collect();
     sqlx::query!(
         "DELETE FROM tools WHERE server_id = $1 AND name NOT IN (SELECT unnest($2::text[]))
-           AND read_only IS NULL AND destructive IS NULL AND idempotent IS NULL",
+           AND read_only IS NULL AND destructive IS NULL AND idempotent IS NULL AND policy IS NULL
+           AND acknowledged_fingerprint IS NULL",
         server.uuid(),
         &names
     )

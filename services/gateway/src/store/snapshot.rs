@@ -34,6 +34,8 @@ pub struct ServerRow {
     pub listed_at: Option<OffsetDateTime>,
     /// What is wrong with it; empty when healthy.
     pub state_message: String,
+    /// Mask rules.
+    pub mask_rules: Vec<String>,
 }
 
 /// Everything that the catalog is built from.
@@ -60,7 +62,7 @@ pub async fn load(connection: &mut PgConnection, known: &KnownDefinitions) -> Re
     let servers = sqlx::query_as!(
         ServerRow,
         "SELECT id, name, enabled, url, headers_sealed, connect_timeout_ms, request_timeout_ms, max_concurrency,
-                listed_at, state_message
+                listed_at, state_message, mask_rules
          FROM servers ORDER BY name"
     )
     .fetch_all(&mut *connection)

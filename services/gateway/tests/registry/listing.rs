@@ -88,7 +88,8 @@ async fn an_override_outlives_its_tools_absence_and_its_new_definition() {
     put(&gateway, &server, &[listed("kept", ""), listed("gone", "")], "{}").await;
     let update = async |tool: &str, set: ToolHints, clear: &[&str]| {
         let clear = clear.iter().map(|name| (*name).to_owned()).collect();
-        let request = v1::UpdateToolRequest { server: "s".to_owned(), tool: tool.to_owned(), set: Some(set), clear };
+        let request =
+            v1::UpdateToolRequest { server: "s".to_owned(), tool: tool.to_owned(), set: Some(set), clear, policy: 0 };
         gateway.tools().update_tool(request).await
     };
     let set = ToolHints { destructive: Some(true), ..Default::default() };

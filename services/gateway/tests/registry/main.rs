@@ -7,6 +7,8 @@ mod grants;
 mod harness;
 mod keys;
 mod listing;
+mod masks;
+mod policies;
 mod profiles;
 mod runs;
 mod secrets;
