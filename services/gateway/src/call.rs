@@ -63,6 +63,8 @@ pub struct Calls {
 
 /// A call as it came.
 pub struct Request {
+    /// Its id in the audit.
+    pub id: CallId,
     /// The session.
     pub session: Arc<Session>,
     /// Whose token brought it; `None` when no engine did.
@@ -121,7 +123,7 @@ impl Calls {
     pub async fn run(&self, request: &Request, listener: &dyn Listener) -> Reply {
         let _active = request.session.activity.begin();
         let mut flight =
-            Flight { request, listener, id: CallId::new(), began: Instant::now(), approval: None, waiting: None };
+            Flight { request, listener, id: request.id, began: Instant::now(), approval: None, waiting: None };
         let reply = self.fly(&mut flight).await;
         if let Some(unused) = flight.approval.take() {
             // The person said yes, and the call did not go out.

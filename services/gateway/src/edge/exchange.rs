@@ -11,7 +11,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use gatehouse_mcp::client::Progress;
-use gatehouse_types::{Locale, SessionId};
+use gatehouse_types::{CallId, Locale, SessionId};
 use tokio::{sync::Notify, time::Instant};
 use uuid::Uuid;
 
@@ -34,7 +34,7 @@ pub(super) type Message = Vec<Bytes>;
 /// The messages of one request, in order; the last one answers it.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    /// Names the stream in event ids.
+    /// Names the stream in event ids: the call's id.
     pub(super) stream: Uuid,
     /// The session whose engine may read it.
     pub(super) session: SessionId,
@@ -73,7 +73,14 @@ pub(super) enum Next {
 
 impl Exchange {
     /// A new exchange. `ticker` turns progress into notifications for this engine.
-    pub(super) fn new(session: SessionId, actor: [u8; 8], rpc_id: String, ticker: Ticker, locale: Locale) -> Arc<Self> {
+    pub(super) fn new(
+        call: CallId,
+        session: SessionId,
+        actor: [u8; 8],
+        rpc_id: String,
+        ticker: Ticker,
+        locale: Locale,
+    ) -> Arc<Self> {
         let inner = Inner {
             messages: Vec::new(),
             done: None,
@@ -83,7 +90,7 @@ impl Exchange {
             reported_at: Instant::now(),
         };
         Arc::new(Self {
-            stream: gatehouse_types::CallId::new().uuid(),
+            stream: call.uuid(),
             session,
             actor,
             rpc_id,
@@ -252,7 +259,14 @@ mod tests {
     use super::*;
 
     fn exchange(rpc_id: &str) -> Arc<Exchange> {
-        Exchange::new(SessionId::new(), [0; 8], rpc_id.to_owned(), Ticker::new(Some("\"t\"".to_owned())), Locale::En)
+        Exchange::new(
+            CallId::new(),
+            SessionId::new(),
+            [0; 8],
+            rpc_id.to_owned(),
+            Ticker::new(Some("\"t\"".to_owned())),
+            Locale::En,
+        )
     }
 
     #[test]

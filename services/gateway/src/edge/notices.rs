@@ -96,7 +96,7 @@ impl Reader {
 }
 
 /// One event that holds `message`.
-pub(super) fn one(message: &[Bytes]) -> impl Stream<Item = Bytes> + Send + 'static {
+pub(super) fn one(message: &[Bytes]) -> impl Stream<Item = Bytes> + Send + use<> {
     let mut event = Vec::new();
     sse::encode(&mut event, None, &message.concat());
     stream::iter([Bytes::from(event)])

@@ -10,6 +10,7 @@ use std::{
 use bytes::Bytes;
 use gatehouse_mcp::{encode, message};
 use gatehouse_platform::telemetry;
+use gatehouse_types::CallId;
 use http::{HeaderMap, Response, StatusCode};
 use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -98,8 +99,8 @@ impl Edge {
         let cancel = CancellationToken::new();
         let ticker = Ticker::new(call.progress_token.clone());
         let session = &principal.session;
-        let locale = session.facts().locale;
-        let exchange = Exchange::new(session.id, actor_hash(&principal.actor), call.rpc_id.clone(), ticker, locale);
+        let (id, locale) = (CallId::new(), session.facts().locale);
+        let exchange = Exchange::new(id, session.id, actor_hash(&principal.actor), call.rpc_id.clone(), ticker, locale);
         let span = call.span.clone();
         let run = Arc::clone(self).run(Arc::clone(principal), call, era, cancel.clone(), Arc::clone(&exchange));
         let stop = matches!(era, Era::Modern).then(|| cancel.clone());
@@ -152,6 +153,7 @@ impl Edge {
             Era::Modern => (None, Known::ALL),
         };
         let request = Request {
+            id: CallId::from_uuid(exchange.stream),
             session: Arc::clone(&principal.session),
             actor: principal.actor.clone(),
             principal: Some(principal),

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::{Connection, known, limit, sessions, unsigned};
 use crate::{
+    audit::WAITING,
     error::Error,
     registry::call::{Call, CallFilter, Outcome, Payload},
 };
@@ -112,6 +113,33 @@ pub async fn list(
     .fetch_all(connection)
     .await?;
     rows.into_iter().map(Row::into_call).collect()
+}
+
+/// What the record knows of a call whose answer is asked for once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It waits for a person.
+    Waiting,
+    /// Its gateway died while it waited for a person: it never went out.
+    NeverSent,
+    /// It may have been carried out.
+    Unknown,
+}
+
+/// The fate of a session's call; `None` when it has no row.
+pub async fn fate(connection: &mut Connection, call: CallId, session: SessionId) -> Result<Option<Fate>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT outcome, decision FROM calls WHERE id = $1 AND session_id = $2",
+        call.uuid(),
+        session.uuid()
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| match (row.outcome.as_deref(), row.decision.as_str()) {
+        (None, WAITING) => Fate::Waiting,
+        (Some("interrupted"), "interrupted") => Fate::NeverSent,
+        _ => Fate::Unknown,
+    }))
 }
 
 /// One call with its arguments and result, or [`Error::NotFound`].

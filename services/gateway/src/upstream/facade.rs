@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _};
 use gatehouse_mcp::client::Progress;
-use gatehouse_types::{ServerId, SessionId};
+use gatehouse_types::{CallId, ServerId, SessionId};
 use secrecy::SecretString;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -128,6 +128,7 @@ impl Upstream {
         let session = found.ok_or_else(|| Error::not_found("session", session.to_string()))?;
         let cancel = CancellationToken::new();
         let call = Request {
+            id: CallId::new(),
             session,
             principal: None,
             actor: request.actor,
