@@ -25,6 +25,7 @@ mod server_change;
 mod server_import;
 mod server_view;
 mod session;
+mod session_grants;
 mod session_token;
 mod session_view;
 mod settings;

@@ -374,6 +374,23 @@ impl pb::session_service_server::SessionService for Fake {
         reply(pb::EndRunResponse { run: run() })
     }
 
+    async fn list_grants(&self, request: Request<pb::ListGrantsRequest>) -> Answer<pb::ListGrantsResponse> {
+        self.note(request);
+        let grant = pb::Grant {
+            id: "0190".to_owned(),
+            server: "orders".to_owned(),
+            tool: "add_note".to_owned(),
+            granted_by: "ann\u{1b}[31m".to_owned(),
+            ..pb::Grant::default()
+        };
+        reply(pb::ListGrantsResponse { grants: vec![grant] })
+    }
+
+    async fn revoke_grants(&self, request: Request<pb::RevokeGrantsRequest>) -> Answer<pb::RevokeGrantsResponse> {
+        self.note(request);
+        reply(pb::RevokeGrantsResponse { revoked: 1 })
+    }
+
     async fn get_tools_version(
         &self,
         request: Request<pb::GetToolsVersionRequest>,
