@@ -91,9 +91,9 @@ impl Stage {
     }
 }
 
-fn policy_of(word: &str) -> Option<i32> {
+fn policy_of(word: &str) -> i32 {
     let policy = pb::Policy::from_str_name(&format!("POLICY_{}", word.to_ascii_uppercase())).unwrap();
-    Some(policy.into())
+    policy.into()
 }
 
 fn error_of(answer: &Value) -> String {
@@ -362,7 +362,7 @@ async fn fifty_calls_that_wait_when_the_gateway_is_killed_never_run_and_their_ca
     let resumed = stage.engine.get(Some(&open[0].1)).await.message().await;
     let text = error_of(&resumed);
     assert!(text.contains("Nothing was carried out") && text.contains("approv"), "{text}");
-    within(Duration::from_secs(60), "every card is closed", async || {
+    within(Duration::from_mins(1), "every card is closed", async || {
         let closed = people.list(&stage.session, InteractionState::Interrupted).await;
         (closed.len() == CALLS).then_some(())
     })
@@ -371,7 +371,7 @@ async fn fifty_calls_that_wait_when_the_gateway_is_killed_never_run_and_their_ca
         let late = people.say(&card.id, Decision::Approve, "").await.unwrap();
         assert!(!late.counted && late.interaction.unwrap().state() == InteractionState::Interrupted);
     }
-    let calls = within(Duration::from_secs(60), "every call is closed", async || {
+    let calls = within(Duration::from_mins(1), "every call is closed", async || {
         let filter = ListCallsRequest { tool: "change".into(), page_size: 500, ..Default::default() };
         let calls = admin.calls(filter).await;
         calls.iter().all(|call| call.outcome() != CallOutcome::Running).then_some(calls)

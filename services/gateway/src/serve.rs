@@ -3,7 +3,11 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use gatehouse_outbound::{ClientConfig, HttpClient, TlsSetupError};
-use gatehouse_platform::{Context, RunningServer, grpc, running::Ended};
+use gatehouse_platform::{
+    Context, RunningServer,
+    grpc::{self, peer},
+    running::Ended,
+};
 use gatehouse_types::ReplicaId;
 use secrecy::ExposeSecret as _;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -58,6 +62,9 @@ pub enum Error {
     /// The database does not take this replica's heartbeat.
     #[error("the database does not take this replica's heartbeat")]
     Heartbeat(#[source] DbError),
+    /// The interaction service cannot be called.
+    #[error("the interaction service cannot be called")]
+    Interaction(#[from] peer::Error),
     /// There is no key to sign with.
     #[error("the keyring holds no key to sign session ids with")]
     NoKey,
@@ -118,11 +125,10 @@ async fn start(context: &Context, config: Config) -> Result<(Running, RunningSer
         Arc::clone(clock),
     ));
     let (writer, audit) = Writer::start(pool.clone());
-    let channel = tonic::transport::Channel::from_static("http://127.0.0.1:7303").connect_lazy();
     let calls = Arc::new(Calls {
         snapshot: Arc::clone(&snapshot),
         upstreams: Arc::clone(&upstreams),
-        cards: Cards::new(channel, tasks.clone()),
+        cards: Cards::new(peer::channel(&config.interaction)?, tasks.clone()),
         audit: writer,
         pool: pool.clone(),
         clock: Arc::clone(clock),

@@ -58,7 +58,7 @@ impl People {
 
     /// Waits until a card is in a state.
     pub(crate) async fn becomes(&self, id: &str, state: InteractionState) -> Interaction {
-        super::within(std::time::Duration::from_secs(60), "the card has this state", async || {
+        super::within(std::time::Duration::from_mins(1), "the card has this state", async || {
             let card = self.get(id).await;
             (card.state() == state).then_some(card)
         })

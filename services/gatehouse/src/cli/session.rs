@@ -166,7 +166,6 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer, F
 async fn create(create: Create, context: &Context) -> Result<Answer, Failure> {
     let engine = create.engine;
     let profile = create.profile.clone();
-    let asks = create.mode == Mode::Ask;
     let request = pb::CreateSessionRequest {
         request_id: create.request_id,
         profile: create.profile,
@@ -190,20 +189,7 @@ async fn create(create: Create, context: &Context) -> Result<Answer, Failure> {
         safe::line(&response.token),
         session_view::config(&steps, &context.out)
     );
-    if asks {
-        warn_of_ask(context);
-    }
     Ok(Answer::new(text, &document))
-}
-
-/// Said to people whenever a session gets the mode `ask`, so that nobody relies on it. Scripts get their document alone.
-fn warn_of_ask(context: &Context) {
-    if !context.out.json {
-        context.out.warn(
-            "mode `ask` asks nobody yet: every tool of the profile runs at once, as with `auto`; \
-             `--mode read-only` holds back every tool that is not read-only",
-        );
-    }
 }
 
 async fn get(session: &str, context: &Context) -> Result<pb::GetSessionResponse, Failure> {
@@ -275,9 +261,6 @@ async fn update(update: Update, context: &Context) -> Result<Answer, Failure> {
     used.extend(update.profile.as_deref().map(|profile| (Noun::Profile, profile)));
     let mut sessions = context.client.sessions();
     let response = named(context, context.client.answer(sessions.update_session(request)), &used).await?;
-    if update.mode == Some(Mode::Ask) {
-        warn_of_ask(context);
-    }
     let document = convert::json("UpdateSessionResponse", &response)?;
     let shown = pb::GetSessionResponse { session: response.session, ..pb::GetSessionResponse::default() };
     Ok(Answer::new(session_view::one(&shown, &context.out), &document))

@@ -218,7 +218,6 @@ async fn a_new_session_comes_with_its_token_once_and_the_engines_configuration()
     # and give Codex the token:
     export GATEHOUSE_TOKEN=ghs_token
     "#);
-    assert!(done.stderr.contains("`ask` asks nobody yet"), "{done:?}");
     let again = world.run(&["session", "config", "s-1", "--engine", "claude-code"]).await;
     assert!(again.stdout.contains("Bearer <token>") && !again.stdout.contains(TOKEN), "{again:?}");
     let document = world.run(&["session", "create", "--profile", "shop", "--json"]).await.json();

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use gatehouse_platform::grpc::peer::PeerChannel;
 use gatehouse_proto::interaction::v1::{
     CloseInteractionRequest, WaitInteractionRequest, interaction_service_client::InteractionServiceClient,
 };
 use gatehouse_types::{InteractionId, backoff::Backoff};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::TaskTracker;
-use tonic::{Code, Status, transport::Channel};
+use tonic::{Code, Status};
 
 use crate::{
     call::card::{Closed, End, NewCard},
@@ -47,13 +48,13 @@ impl From<Status> for CardError {
 /// Cards. Cheap to clone.
 #[derive(Clone)]
 pub struct Cards {
-    client: InteractionServiceClient<Channel>,
+    client: InteractionServiceClient<PeerChannel>,
     tasks: TaskTracker,
 }
 
 impl Cards {
     /// Cards at the service behind this channel. `tasks` are waited for when the process ends.
-    pub fn new(channel: Channel, tasks: TaskTracker) -> Self {
+    pub fn new(channel: PeerChannel, tasks: TaskTracker) -> Self {
         Self { client: InteractionServiceClient::new(channel), tasks }
     }
 

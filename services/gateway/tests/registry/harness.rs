@@ -18,7 +18,10 @@ use gatehouse_gateway::{
     upstream::{Upstream, Upstreams, refresh::Refresher},
 };
 use gatehouse_outbound::{ClientConfig, Guard, HttpClient};
-use gatehouse_platform::auth::{Caller, Scope};
+use gatehouse_platform::{
+    auth::{Caller, Scope},
+    grpc::peer,
+};
 use gatehouse_proto::gateway::v1::{
     self, api_key_service_client::ApiKeyServiceClient, audit_service_client::AuditServiceClient,
     call_service_client::CallServiceClient, profile_service_client::ProfileServiceClient,
@@ -221,7 +224,8 @@ async fn upstream(pool: Pool, listing: Pool, keyring: &Arc<Keyring>, clock: &Arc
     ));
     let (audit, _) = Writer::start(pool.clone());
     // Nobody listens there: what needs a person is refused.
-    let cards = Cards::new(Channel::from_static("http://127.0.0.1:9").connect_lazy(), TaskTracker::new());
+    let nobody = peer::Config { url: "http://127.0.0.1:9".parse().unwrap(), tls: None, service_token: None };
+    let cards = Cards::new(peer::channel(&nobody).unwrap(), TaskTracker::new());
     let calls = Calls {
         snapshot,
         upstreams,
