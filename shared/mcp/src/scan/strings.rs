@@ -85,7 +85,7 @@ fn block_stops(block: &[u8; BLOCK]) -> u64 {
     // Two plain loops over arrays: the compiler makes vector instructions of the first.
     let mut is_stop = [0_u8; BLOCK];
     for (is_stop, byte) in is_stop.iter_mut().zip(block) {
-        *is_stop = u8::from((*byte == b'"') | (*byte == b'\\') | (*byte < 0x20));
+        *is_stop = u8::from(*byte == b'"') | u8::from(*byte == b'\\') | u8::from(*byte < 0x20);
     }
     let mut stops = 0;
     for (place, word) in is_stop.as_chunks::<8>().0.iter().enumerate() {
