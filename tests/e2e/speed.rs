@@ -19,10 +19,17 @@ use crate::support::{
     fakes::{reading_tool, server, writing_tool},
 };
 
-/// Far above the aim of 100 ms: this machine may be busy, and a wait for a server would take much longer.
-const AT_ONCE: Duration = Duration::from_secs(1);
-/// The aim is 1 s.
-const HEADERS_WITHIN: Duration = Duration::from_millis(1_900);
+/// For `initialize` and `tools/list`, whatever the servers do.
+const AT_ONCE: Duration = Duration::from_millis(100);
+/// For the headers of the answer to `tools/call`.
+const HEADERS_WITHIN: Duration = Duration::from_secs(1);
+/// How often each is asked for. The servers hang every time, so that one answer in time shows that it waits for none of them; a
+/// later one may only show that the machine was busy.
+const TRIES: usize = 5;
+/// What even a busy machine keeps to; a wait for a server would be longer.
+const BUSY: Duration = Duration::from_secs(1);
+/// The same for headers, which begin to be sent a little before the second is over.
+const HEADERS_BUSY: Duration = Duration::from_millis(1_900);
 
 /// A server with the ordinary answers, until `hangs`: then with none.
 async fn until_it_hangs(hangs: &Arc<AtomicBool>) -> FakeServer {
@@ -44,18 +51,22 @@ async fn with_every_server_hanging_initialize_and_lists_answer_at_once_and_calls
     // Every list counts as old, so that each `tools/list` would have reason to ask the servers.
     admin.set(&[("tools.staleAfterSec", 1.into())]).await;
     let (_, token) = admin.session("all", PermissionMode::Auto).await;
-    let mut engine = Engine::new(&gate, &token);
+    let tools = ["a__echo", "b__echo", "c__echo"];
 
-    let began = Instant::now();
-    engine.initialize().await;
-    let initialized = began.elapsed();
-    let began = Instant::now();
-    let tools = engine.names().await;
-    let listed = began.elapsed();
-    assert_eq!(tools, ["a__echo", "b__echo", "c__echo"]);
-    let mut heads = Vec::new();
-    let mut open = Vec::new();
-    for tool in &tools {
+    let mut engine = Engine::new(&gate, &token);
+    let (mut initialized, mut listed) = (Vec::new(), Vec::new());
+    for _ in 0..TRIES {
+        // A new MCP session each time.
+        engine.session.clear();
+        let began = Instant::now();
+        engine.initialize().await;
+        initialized.push(began.elapsed());
+        let began = Instant::now();
+        assert_eq!(engine.names().await, tools);
+        listed.push(began.elapsed());
+    }
+    let (mut heads, mut open) = (Vec::new(), Vec::new());
+    for tool in tools {
         let began = Instant::now();
         let answer = engine.start_call(tool, json!({"message": "hello"})).await;
         heads.push(began.elapsed());
@@ -63,8 +74,12 @@ async fn with_every_server_hanging_initialize_and_lists_answer_at_once_and_calls
         open.push(answer.events());
     }
     eprintln!("initialize {initialized:?}, tools/list {listed:?}, headers of calls {heads:?}");
-    assert!(initialized < AT_ONCE && listed < AT_ONCE, "{initialized:?} {listed:?}");
-    assert!(heads.iter().all(|head| *head < HEADERS_WITHIN), "{heads:?}");
+    for times in [initialized, listed] {
+        assert!(times.iter().any(|time| *time < AT_ONCE), "{times:?}");
+        assert!(times.iter().all(|time| *time < BUSY), "{times:?}");
+    }
+    assert!(heads.iter().any(|head| *head < HEADERS_WITHIN), "{heads:?}");
+    assert!(heads.iter().all(|head| *head < HEADERS_BUSY), "{heads:?}");
     // While these calls wait, lists and pings answer.
     assert_eq!(engine.names().await, tools);
     assert_eq!(engine.request("ping", &json!({})).await.message().await["result"], json!({}));

@@ -5,8 +5,9 @@ mod process;
 
 use std::process::ExitCode;
 
+// docs/decisions/0005-allocator.md
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     process::main()

@@ -6,6 +6,8 @@
 //! those are crossed many bytes at a time; that is why this exists beside `serde_json::value::RawValue`, which takes several times
 //! as long and cannot be told how deep to go.
 
+mod strings;
+
 use std::borrow::Cow;
 
 /// Why a text was not taken apart.
@@ -279,7 +281,7 @@ impl<'a> Scan<'a> {
         if self.judged {
             return self.judged_string();
         }
-        self.at = string_end(self.bytes, self.at)?;
+        self.at = strings::end(self.bytes, self.at)?;
         Ok(())
     }
 
@@ -326,50 +328,6 @@ impl<'a> Scan<'a> {
         }
         if self.at == begin { Err(Fault::Invalid) } else { Ok(()) }
     }
-}
-
-/// Where a string ends whose inside begins at `at`; plain characters are crossed eight at a time.
-fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
-    loop {
-        while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-            let stops = stops(u64::from_le_bytes(*word));
-            if stops != 0 {
-                at += stops.trailing_zeros() as usize / 8;
-                break;
-            }
-            at += 8;
-        }
-        match bytes.get(at) {
-            Some(b'"') => return Ok(at + 1),
-            Some(b'\\') => at = escape_end(bytes, at + 1)?,
-            Some(0..0x20) | None => return Err(Fault::Invalid),
-            Some(_) => at += 1,
-        }
-    }
-}
-
-/// Where an escape ends whose letter is at `at`.
-fn escape_end(bytes: &[u8], at: usize) -> Result<usize, Fault> {
-    match bytes.get(at) {
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 1),
-        Some(b'u') => {
-            let digits = bytes.get(at + 1..at + 5).ok_or(Fault::Invalid)?;
-            if digits.iter().all(u8::is_ascii_hexdigit) { Ok(at + 5) } else { Err(Fault::Invalid) }
-        }
-        _ => Err(Fault::Invalid),
-    }
-}
-
-/// The highest bit of each byte of a word that is a quote, a backslash or a control character. The lowest such bit is exact; those
-/// above it may be set for nothing, for a borrow runs upwards.
-const fn stops(word: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let quote = word ^ (ONES * 0x22);
-    let backslash = word ^ (ONES * 0x5c);
-    let zero_byte = (quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash);
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    (zero_byte | control) & HIGH
 }
 
 #[cfg(test)]

@@ -128,6 +128,21 @@ fn every_byte_at_every_place_of_a_word_stops_a_string_or_does_not() {
     }
 }
 
+#[test]
+fn a_quote_a_backslash_or_a_control_character_counts_at_every_place_of_a_long_string() {
+    // From the first words over a border of blocks into the bytes that fill no block.
+    for place in 0..260 {
+        for piece in
+            ["\"", "\\", "\n", "\u{1f}", "\\n", "\\\"", "\\\\", "\\\\\"", "\\u00e9", "\\u00e", "\\x", "é", "\u{7f}"]
+        {
+            for rest in [0, 1, 2, 3, 7, 8, 70] {
+                let text = format!("\"{}{piece}{}\"", "x".repeat(place), "y".repeat(rest));
+                assert_eq!(check(&text, DEEP).is_ok(), judge(&text), "{piece:?} at {place}, {rest} after it");
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_judged_as_serde_json_judges_it(text in r#"[\[\]{}:,"\\u0-9a-f.eE+\- \ntrufalsn]{0,24}"#) {
@@ -136,6 +151,12 @@ proptest! {
 
     #[test]
     fn any_string_is_judged_as_serde_json_judges_it(inner in r#"(\\[u"nx\\]|[a-f0-9]{0,9}|é|"|[\x01\x1f\x7f])*"#) {
+        let text = format!("\"{inner}\"");
+        prop_assert_eq!(check(&text, DEEP).is_ok(), judge(&text), "{:?}", text);
+    }
+
+    #[test]
+    fn any_long_string_is_judged_as_serde_json_judges_it(inner in r#"(\\[un\\]?|\\"|\\u[0-9a-f]{4}|[a-f0-9]{0,40}|é){20,60}"#) {
         let text = format!("\"{inner}\"");
         prop_assert_eq!(check(&text, DEEP).is_ok(), judge(&text), "{:?}", text);
     }

@@ -29,7 +29,7 @@ pub async fn start(context: &Context, listen: SocketAddr, metrics: PrometheusHan
     let router = Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
-        .route("/metrics", get(async |State(ops): State<Ops>| ops.metrics.render()))
+        .route("/metrics", get(rendered))
         .with_state(Ops { context: context.clone(), metrics: metrics.clone() });
     let shutdown = context.shutdown.clone();
     // It goes on answering `not ready` while the others drain: `RunningServer` ends it after that time.
@@ -39,6 +39,13 @@ pub async fn start(context: &Context, listen: SocketAddr, metrics: PrometheusHan
             never = upkeep(metrics) => never,
         }
     }))
+}
+
+async fn rendered(State(ops): State<Ops>) -> String {
+    // Of the whole runtime, so that what never ends shows, wherever it was begun.
+    let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    metrics::gauge!("gatehouse_tasks").set(u32::try_from(tasks).unwrap_or(u32::MAX));
+    ops.metrics.render()
 }
 
 async fn ready(State(ops): State<Ops>) -> axum::response::Response {
