@@ -6,7 +6,10 @@ use std::{
 };
 
 use gatehouse_platform::error::{Failure, FieldViolation, Reason, to_status};
-use gatehouse_proto::gateway::v1::{self as pb, server::Transport};
+use gatehouse_proto::{
+    gateway::v1::{self as pb, server::Transport},
+    interaction::v1::interaction_service_server::InteractionServiceServer,
+};
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use tokio::sync::Notify;
@@ -96,7 +99,8 @@ impl Fake {
             .add_service(pb::call_service_server::CallServiceServer::from_arc(self.clone()).guarded())
             .add_service(pb::audit_service_server::AuditServiceServer::from_arc(self.clone()).guarded())
             .add_service(pb::settings_service_server::SettingsServiceServer::from_arc(self.clone()).guarded())
-            .add_service(pb::api_key_service_server::ApiKeyServiceServer::from_arc(self.clone()).guarded());
+            .add_service(pb::api_key_service_server::ApiKeyServiceServer::from_arc(self.clone()).guarded())
+            .add_service(InteractionServiceServer::from_arc(self.clone()).guarded());
         tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
         address
     }
@@ -108,9 +112,10 @@ impl Fake {
 
     pub(crate) fn note<T: std::fmt::Debug + Message>(&self, request: Request<T>) -> T {
         let message = request.into_inner();
-        let name = std::any::type_name::<T>().rsplit("::").next().unwrap();
+        let mut path = std::any::type_name::<T>().split("::");
+        let (service, name) = (path.nth(1).unwrap(), path.last().unwrap());
         let pool = DescriptorPool::decode(gatehouse_proto::DESCRIPTORS).unwrap();
-        let descriptor = pool.get_message_by_name(&format!("gatehouse.gateway.v1.{name}")).unwrap();
+        let descriptor = pool.get_message_by_name(&format!("gatehouse.{service}.v1.{name}")).unwrap();
         let whole = DynamicMessage::decode(descriptor, message.encode_to_vec().as_slice()).unwrap();
         let json = serde_json::to_string(&whole).unwrap();
         self.seen.lock().unwrap().push(format!("{message:?} {json}"));
@@ -315,7 +320,9 @@ impl pb::session_service_server::SessionService for Fake {
     }
 
     async fn get_session(&self, request: Request<pb::GetSessionRequest>) -> Answer<pb::GetSessionResponse> {
-        self.note(request);
+        if self.note(request).session.starts_with("01") {
+            return refuse(Reason::NotFound, "there is no such session");
+        }
         let open_runs = run().into_iter().collect();
         reply(pb::GetSessionResponse { session: session(), mcp_url: MCP_URL.to_owned(), open_runs })
     }
