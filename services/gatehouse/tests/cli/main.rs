@@ -8,4 +8,5 @@ mod grpc_fake;
 mod grpc_fake_calls;
 mod grpc_fake_cards;
 mod refusals;
+mod tools;
 mod world;
