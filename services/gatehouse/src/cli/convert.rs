@@ -173,7 +173,14 @@ mod tests {
           "argumentsJson": "",
           "argumentsSha256": "",
           "structuredResultJson": "",
-          "hints": {}
+          "hints": {},
+          "policy": "",
+          "permissionMode": "",
+          "decision": "",
+          "decidedBy": "",
+          "interactionId": "",
+          "files": [],
+          "notes": []
         }
         "#);
         let report = json("TestServerResponse", &pb::TestServerResponse::default()).unwrap();

@@ -7,6 +7,7 @@ mod commands;
 mod grpc_fake;
 mod grpc_fake_calls;
 mod grpc_fake_cards;
+mod grpc_fake_sessions;
 mod refusals;
 mod tools;
 mod world;
