@@ -154,7 +154,7 @@ mod tests {
         }
         # and give Claude Code the token
         export GATEHOUSE_TOKEN=ghs_secret
-        # Without a terminal, allow its tools: nothing runs otherwise, and with this nobody is asked
+        # Without a terminal, allow its tools: nothing runs otherwise; Gatehouse asks where its policies say so
         claude -p 'Which tools do you have?' --mcp-config .mcp.json --allowedTools mcp__gatehouse
         "#);
     }
