@@ -200,7 +200,7 @@ impl InteractionService for Interactions {
         &self,
         request: Request<v1::FollowInteractionsRequest>,
     ) -> Result<Response<Self::FollowInteractionsStream>, Status> {
-        answer(&methods::FOLLOW, request, async |request, _| streams::follow(&self.0, &request)).await
+        answer(&methods::FOLLOW, request, |request, _| streams::follow(&self.0, request)).await
     }
 
     async fn answer_interaction(

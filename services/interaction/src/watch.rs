@@ -53,7 +53,9 @@ pub struct Watcher {
     waiting: Mutex<Waiting>,
     tickets: AtomicU64,
     changes: broadcast::Sender<Arc<Card>>,
-    ready: watch::Sender<bool>,
+    /// Readings that have begun, and the number of the last one that was told.
+    begun: AtomicU64,
+    told: watch::Sender<u64>,
 }
 
 /// A place among those who wait for a card to be closed. Given up when dropped.
@@ -81,7 +83,8 @@ impl Watcher {
             waiting: Mutex::default(),
             tickets: AtomicU64::new(0),
             changes: broadcast::Sender::new(MOST_BEHIND),
-            ready: watch::Sender::new(false),
+            begun: AtomicU64::new(0),
+            told: watch::Sender::new(0),
         }
     }
 
@@ -100,8 +103,11 @@ impl Watcher {
 
     /// Every change from now on. What is open now is not told: read it after this.
     pub async fn follow(&self) -> broadcast::Receiver<Arc<Card>> {
-        // Before the first reading a change could be taken for something that was always so. The sender is part of `self`.
-        let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
+        // A whole reading must lie between, so that what was changed before is not told as a change.
+        let begun = self.begun.load(Ordering::SeqCst);
+        self.wake();
+        // The sender is part of `self`.
+        let _ = self.told.subscribe().wait_for(|told| *told > begun).await;
         self.changes.subscribe()
     }
 
@@ -143,6 +149,7 @@ impl Watcher {
 
     /// Reads once. What was read counts as known only when it has been told.
     async fn read(&self, known: &mut Known) -> Result<(), Error> {
+        let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let since = known.read_at.map(|at| at - OVERLAP);
         let heads = store::within(store::ANSWER_WITHIN, async {
             let mut connection = self.pool.acquire().await?;
@@ -158,7 +165,7 @@ impl Watcher {
         }
         known.versions = heads.cards.iter().map(|head| (head.id, head.version)).collect();
         known.read_at = Some(heads.at);
-        self.ready.send_replace(true);
+        self.told.send_replace(number);
         Ok(())
     }
 

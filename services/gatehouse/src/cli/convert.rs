@@ -19,14 +19,14 @@ pub(crate) type Time = prost_types::Timestamp;
 static DESCRIPTORS: LazyLock<Option<DescriptorPool>> =
     LazyLock::new(|| DescriptorPool::decode(gatehouse_proto::DESCRIPTORS).ok());
 
-/// A message in the JSON of proto3, by its name in `gatehouse.gateway.v1`.
+/// A message in the JSON of proto3, by its full name or that in `gatehouse.gateway.v1`.
 ///
 /// Fields with default values are there too, so that a script finds the same keys always; messages and `optional`
 /// fields that are not set are left out. 64-bit numbers are text, as the specification of that JSON has it.
 pub(crate) fn json(name: &str, message: &impl Message) -> Result<Value, Failure> {
     let defect = |what: &str| Failure::new(Code::Internal, format!("{name} cannot be shown as JSON: {what}"));
     let pool = DESCRIPTORS.as_ref().ok_or_else(|| defect("the descriptors are damaged"))?;
-    let full_name = format!("gatehouse.gateway.v1.{name}");
+    let full_name = if name.contains('.') { name.to_owned() } else { format!("gatehouse.gateway.v1.{name}") };
     let descriptor = pool.get_message_by_name(&full_name).ok_or_else(|| defect("it has no descriptor"))?;
     let bytes = message.encode_to_vec();
     let dynamic = DynamicMessage::decode(descriptor, bytes.as_slice()).map_err(|error| defect(&error.to_string()))?;
@@ -173,7 +173,14 @@ mod tests {
           "argumentsJson": "",
           "argumentsSha256": "",
           "structuredResultJson": "",
-          "hints": {}
+          "hints": {},
+          "policy": "",
+          "permissionMode": "",
+          "decision": "",
+          "decidedBy": "",
+          "interactionId": "",
+          "files": [],
+          "notes": []
         }
         "#);
         let report = json("TestServerResponse", &pb::TestServerResponse::default()).unwrap();

@@ -13,6 +13,10 @@ use super::{
 /// What to talk to, and as whom.
 #[derive(Debug)]
 pub(crate) struct Target {
+    /// Which service it is.
+    pub(crate) service: Service,
+    /// Whether it is that of the data folder.
+    pub(crate) is_local: bool,
     /// The endpoint: an absolute `http` or `https` URL.
     pub(crate) endpoint: String,
     /// The API key; none when none was found.
@@ -27,6 +31,27 @@ pub(crate) struct Target {
 #[derive(Debug, Deserialize)]
 struct Endpoints {
     grpc: String,
+    #[serde(default)]
+    interaction: String,
+}
+
+/// A service, as people name it here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// The gateway: everything but cards.
+    Gateway,
+    /// Interaction: cards.
+    Interaction,
+}
+
+impl Service {
+    /// The option that says where it is.
+    pub(crate) const fn option(self) -> &'static str {
+        match self {
+            Self::Gateway => "--endpoint (GATEHOUSE_ENDPOINT)",
+            Self::Interaction => "--interaction-endpoint (GATEHOUSE_INTERACTION_ENDPOINT)",
+        }
+    }
 }
 
 /// The variables that matter here; tests bring their own.
@@ -65,24 +90,83 @@ impl Surroundings {
     }
 }
 
-/// The server and the key to use.
+/// The gateway and the key to use.
 pub(crate) fn find(globals: &Globals, surroundings: &Surroundings) -> Result<Target, Failure> {
     let folder = globals.data.clone().unwrap_or_else(|| surroundings.data_folder());
-    let local = local_endpoint(&folder)?;
-    let given = globals.endpoint.as_deref().map(str::trim).filter(|given| !given.is_empty());
-    let endpoint = match (given, &local) {
-        (Some(given), _) => with_scheme(given)?,
-        (None, Some(local)) => local.clone(),
-        (None, None) => return Err(not_running(&folder)),
-    };
+    let local = local_endpoints(&folder)?.map(|local| with_scheme(&local.grpc, Service::Gateway)).transpose()?;
+    let given = text(globals.endpoint.as_ref()).map(|given| with_scheme(given, Service::Gateway)).transpose()?;
+    let endpoint = given.clone().or_else(|| local.clone()).ok_or_else(|| not_running(&folder))?;
+    let is_local = given.is_none() || local.as_ref() == Some(&endpoint);
+    target(Service::Gateway, endpoint, is_local, globals, surroundings, &folder)
+}
+
+/// Interaction and the key to use. A gateway that was given by its endpoint alone does not say where its interaction is: the
+/// data folder's is another one's, unless the endpoint is the folder's.
+pub(crate) fn find_interaction(globals: &Globals, surroundings: &Surroundings) -> Result<Target, Failure> {
+    let service = Service::Interaction;
+    let folder = globals.data.clone().unwrap_or_else(|| surroundings.data_folder());
+    let local = local_endpoints(&folder)?;
+    let own = local.as_ref().map(|local| local.interaction.as_str()).filter(|own| !own.is_empty());
+    let own = own.map(|own| with_scheme(own, service)).transpose()?;
+    if let Some(given) = text(globals.interaction_endpoint.as_ref()) {
+        let endpoint = with_scheme(given, service)?;
+        let is_local = own.as_ref() == Some(&endpoint);
+        return target(service, endpoint, is_local, globals, surroundings, &folder);
+    }
+    if let Some(given) = text(globals.endpoint.as_ref()) {
+        let given = with_scheme(given, Service::Gateway)?;
+        let grpc = local.as_ref().map(|local| with_scheme(&local.grpc, Service::Gateway)).transpose()?;
+        if grpc.as_ref() != Some(&given) {
+            let message = "--endpoint (GATEHOUSE_ENDPOINT) is the gateway's; cards are kept by interaction, at an endpoint of its own";
+            let next =
+                "give --interaction-endpoint (GATEHOUSE_INTERACTION_ENDPOINT) too, such as `http://127.0.0.1:7303`";
+            return Err(Failure::usage(message).next(next));
+        }
+    }
+    match (own, local) {
+        (Some(endpoint), _) => target(service, endpoint, true, globals, surroundings, &folder),
+        (None, None) => Err(not_running(&folder)),
+        (None, Some(_)) => {
+            let message = format!("{} does not name interaction", folder.join("endpoints.json").display());
+            Err(Failure::new(Code::FailedPrecondition, message).next("restart `gatehouse up` with this version"))
+        }
+    }
+}
+
+/// The gateway that goes with this interaction. One that was given by its endpoint alone does not say where its gateway is.
+pub(crate) fn find_beside(
+    interaction: &Target,
+    globals: &Globals,
+    surroundings: &Surroundings,
+) -> Result<Target, Failure> {
+    if !interaction.is_local && text(globals.endpoint.as_ref()).is_none() {
+        let message =
+            "a session is looked up at the gateway, and --interaction-endpoint alone does not say where that is";
+        return Err(Failure::usage(message).next("give --endpoint (GATEHOUSE_ENDPOINT) too, or the session's id"));
+    }
+    find(globals, surroundings)
+}
+
+fn text(given: Option<&String>) -> Option<&str> {
+    given.map(|given| given.trim()).filter(|given| !given.is_empty())
+}
+
+/// The folder's key is for the folder's server: it is not sent anywhere else unless the user names the folder.
+fn target(
+    service: Service,
+    endpoint: String,
+    is_local: bool,
+    globals: &Globals,
+    surroundings: &Surroundings,
+    folder: &Path,
+) -> Result<Target, Failure> {
     let mut warnings = Vec::new();
-    // The folder's key is for the folder's server: it is not sent anywhere else unless the user names the folder.
-    let may_use_folder = given.is_none() || globals.data.is_some() || local.as_ref() == Some(&endpoint);
-    let (key, looked) = find_key(globals, surroundings, &folder, may_use_folder, &mut warnings)?;
+    let may_use_folder = is_local || globals.data.is_some();
+    let (key, looked) = find_key(globals, surroundings, folder, may_use_folder, &mut warnings)?;
     if key.is_some() && endpoint.starts_with("http://") && !is_loopback(&endpoint) {
         warnings.push("the API key crosses the network unencrypted; use an https endpoint".to_owned());
     }
-    Ok(Target { endpoint, key, looked, warnings })
+    Ok(Target { service, is_local, endpoint, key, looked, warnings })
 }
 
 /// The message when nothing tells where the server is, or nothing listens there.
@@ -93,21 +177,20 @@ pub(crate) fn not_running(folder: &Path) -> Failure {
         .next("give --data (GATEHOUSE_DATA) when its data folder is another one")
 }
 
-fn local_endpoint(folder: &Path) -> Result<Option<String>, Failure> {
+fn local_endpoints(folder: &Path) -> Result<Option<Endpoints>, Failure> {
     let file = folder.join("endpoints.json");
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Failure::file("read", &file, &error)),
     };
-    let endpoints: Endpoints = serde_json::from_str(&text).map_err(|error| {
+    serde_json::from_str(&text).map(Some).map_err(|error| {
         Failure::new(Code::FailedPrecondition, format!("{} is damaged: {error}", file.display()))
             .next("restart `gatehouse up`, which writes it anew, or give --endpoint")
-    })?;
-    with_scheme(&endpoints.grpc).map(Some)
+    })
 }
 
-fn with_scheme(endpoint: &str) -> Result<String, Failure> {
+fn with_scheme(endpoint: &str, service: Service) -> Result<String, Failure> {
     let endpoint = endpoint.trim_end_matches('/');
     let full = if endpoint.contains("://") { endpoint.to_owned() } else { format!("http://{endpoint}") };
     let is_good = url::Url::parse(&full)
@@ -115,7 +198,16 @@ fn with_scheme(endpoint: &str) -> Result<String, Failure> {
     if is_good {
         return Ok(full);
     }
-    Err(Failure::usage("--endpoint takes the URL of the gateway's gRPC, such as `http://127.0.0.1:7301`"))
+    Err(no_url(service))
+}
+
+/// What an endpoint takes.
+pub(crate) fn no_url(service: Service) -> Failure {
+    let (whose, example) = match service {
+        Service::Gateway => ("the gateway's", "http://127.0.0.1:7301"),
+        Service::Interaction => ("interaction's", "http://127.0.0.1:7303"),
+    };
+    Failure::usage(&format!("{} takes the URL of {whose} gRPC, such as `{example}`", service.option()))
 }
 
 fn is_loopback(endpoint: &str) -> bool {
@@ -181,116 +273,4 @@ fn usable(text: &str, place: &str) -> Result<Option<SecretString>, Failure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A folder of its own, removed when dropped.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(endpoints: Option<&str>, key: Option<&str>) -> Self {
-            let id: gatehouse_types::SessionId = gatehouse_types::Id::new();
-            let path = std::env::temp_dir().join(format!("gatehouse-discover-{id}"));
-            std::fs::create_dir(&path).unwrap();
-            for (name, text) in [("endpoints.json", endpoints), ("admin.key", key)] {
-                if let Some(text) = text {
-                    std::fs::write(path.join(name), text).unwrap();
-                }
-            }
-            Self(path)
-        }
-
-        fn here(&self) -> Surroundings {
-            std::fs::create_dir(self.0.join("data")).unwrap();
-            std::fs::rename(self.0.join("endpoints.json"), self.0.join("data/endpoints.json")).unwrap();
-            std::fs::rename(self.0.join("admin.key"), self.0.join("data/admin.key")).unwrap();
-            std::fs::rename(self.0.join("data"), self.0.join(".gatehouse")).unwrap();
-            Surroundings { current: self.0.clone(), ..Surroundings::default() }
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
-    const ENDPOINTS: &str =
-        r#"{"mcp":"http://127.0.0.1:1/mcp","grpc":"http://127.0.0.1:2","ops":"http://127.0.0.1:3","pid":4}"#;
-
-    fn key(target: &Target) -> Option<&str> {
-        target.key.as_ref().map(ExposeSecret::expose_secret)
-    }
-
-    #[test]
-    fn the_data_folder_tells_endpoint_and_key() {
-        let folder = Folder::new(Some(ENDPOINTS), Some("ghk_local\n"));
-        let target = find(&Globals::default(), &folder.here()).unwrap();
-        assert_eq!((target.endpoint.as_str(), key(&target)), ("http://127.0.0.1:2", Some("ghk_local")));
-        assert!(target.warnings.is_empty());
-    }
-
-    #[test]
-    fn the_folders_key_is_not_sent_to_another_endpoint_unless_the_folder_is_named() {
-        let folder = Folder::new(Some(ENDPOINTS), Some("ghk_local"));
-        let here = folder.here();
-        let endpoint = Some("https://gatehouse.example".to_owned());
-        let globals = Globals { endpoint, ..Globals::default() };
-        let target = find(&globals, &here).unwrap();
-        assert_eq!(key(&target), None);
-        assert!(target.looked.contains("only used for the server of that folder"));
-        let named = Globals { data: Some(folder.0.join(".gatehouse")), ..globals };
-        assert_eq!(key(&find(&named, &here).unwrap()), Some("ghk_local"));
-        let same = Globals { endpoint: Some("127.0.0.1:2/".to_owned()), ..Globals::default() };
-        assert_eq!(key(&find(&same, &here).unwrap()), Some("ghk_local"));
-    }
-
-    #[test]
-    fn a_key_on_the_command_line_and_a_key_in_clear_are_warned_of() {
-        let folder = Folder::new(None, None);
-        let endpoint = Some("http://gatehouse.example:7301".to_owned());
-        let globals = Globals { endpoint, key: Some("ghk_x".into()), ..Globals::default() };
-        let mut here = Surroundings { current: folder.0.clone(), ..Surroundings::default() };
-        assert_eq!(find(&globals, &here).unwrap().warnings.len(), 2);
-        here.api_key = Some("ghk_x".to_owned());
-        assert_eq!(find(&globals, &here).unwrap().warnings.len(), 1);
-    }
-
-    #[test]
-    fn a_key_file_goes_before_the_variable_and_an_empty_variable_is_none() {
-        let folder = Folder::new(Some(ENDPOINTS), Some("ghk_local"));
-        let mut here = folder.here();
-        let file = folder.0.join("other.key");
-        std::fs::write(&file, "ghk_file").unwrap();
-        here.api_key = Some("ghk_variable".to_owned());
-        let variable = Globals { key: Some("ghk_variable".into()), ..Globals::default() };
-        assert_eq!(key(&find(&variable, &here).unwrap()), Some("ghk_variable"));
-        let both = Globals { key_file: Some(file), ..variable };
-        assert_eq!(key(&find(&both, &here).unwrap()), Some("ghk_file"));
-        here.api_key = Some(String::new());
-        let empty = Globals { key: Some("".into()), ..Globals::default() };
-        assert_eq!(key(&find(&empty, &here).unwrap()), Some("ghk_local"));
-    }
-
-    #[test]
-    fn without_a_server_the_message_says_how_to_start_one() {
-        let folder = Folder::new(None, None);
-        let here = Surroundings { current: folder.0.clone(), ..Surroundings::default() };
-        let failure = find(&Globals::default(), &here).unwrap_err();
-        assert!(failure.text(false).contains("start it with `gatehouse up`"), "{}", failure.text(false));
-        let damaged = Folder::new(Some("{"), Some("ghk_x"));
-        assert!(find(&Globals::default(), &damaged.here()).unwrap_err().text(false).contains("is damaged"));
-    }
-
-    #[test]
-    fn a_key_that_cannot_be_one_is_refused_without_showing_it() {
-        let folder = Folder::new(None, Some("two words"));
-        let globals = Globals {
-            endpoint: Some("http://127.0.0.1:2".to_owned()),
-            data: Some(folder.0.clone()),
-            ..Globals::default()
-        };
-        let text = find(&globals, &Surroundings::default()).unwrap_err().text(false);
-        assert!(text.contains("admin.key") && !text.contains("two words"), "{text}");
-    }
-}
+mod tests;

@@ -14,6 +14,9 @@ pub(crate) struct Globals {
     /// gRPC endpoint of the gateway, such as `http://127.0.0.1:7301`; else that of the data folder
     #[arg(long, global = true, env = "GATEHOUSE_ENDPOINT", value_name = "URL", hide_env_values = true)]
     pub(crate) endpoint: Option<String>,
+    /// gRPC endpoint of interaction, for `cards` and `answer`; else that of the data folder
+    #[arg(long, global = true, env = "GATEHOUSE_INTERACTION_ENDPOINT", value_name = "URL", hide_env_values = true)]
+    pub(crate) interaction_endpoint: Option<String>,
     /// API key; other users of this machine can see one given here: prefer `GATEHOUSE_API_KEY` or --key-file
     // Its own id: a global argument shares the namespace of every subcommand's arguments.
     #[arg(

@@ -6,6 +6,9 @@
 
 mod audit;
 mod call;
+mod card_answer;
+mod cards;
+mod cards_view;
 mod completions;
 mod content;
 mod convert;
@@ -63,6 +66,10 @@ pub(crate) enum Command {
     Session(session::Command),
     /// Call a tool as an engine of a session would
     Call(call::Call),
+    /// Look at the cards that wait for a person, follow them
+    Cards(cards::Cards),
+    /// Answer a card: let a call go out, or not
+    Answer(card_answer::CardAnswer),
     /// Look at the record of calls
     #[command(subcommand)]
     Audit(audit::Command),
@@ -120,16 +127,25 @@ async fn dispatch(command: Command, globals: &Globals, out: &Out) -> Result<u8, 
         output::raw(&completions.script(globals.root)?)?;
         return Ok(failure::OK);
     }
-    if let Command::Call(call) = &command {
-        call.check()?;
+    match &command {
+        Command::Call(call) => call.check()?,
+        Command::Answer(answer) => answer.check(out)?,
+        _ => {}
     }
-    let target = discover::find(globals, &discover::Surroundings::here())?;
+    let here = discover::Surroundings::here();
+    let target = match &command {
+        Command::Cards(_) | Command::Answer(_) => discover::find_interaction(globals, &here)?,
+        _ => discover::find(globals, &here)?,
+    };
     for warning in &target.warnings {
         out.warn(warning);
     }
     let client = Client::connect(&target, globals).await?;
     let context = Context { client, out: out.clone() };
-    let answer = answer(command, &context).await?;
+    let answer = match command {
+        Command::Cards(cards) => cards.run(&context, &cards::Places { target, globals, here }).await?,
+        command => answer(command, &context).await?,
+    };
     out.answer(&answer)
 }
 
@@ -140,10 +156,11 @@ async fn answer(command: Command, context: &Context) -> Result<Answer, Failure> 
         Command::Profile(command) => profile::run(command, context).await,
         Command::Session(command) => session::run(command, context).await,
         Command::Call(call) => call.run(context).await,
+        Command::Answer(answer) => answer.run(context).await,
         Command::Audit(command) => audit::run(command, context).await,
         Command::Settings(command) => settings::run(command, context).await,
         Command::Keys(command) => keys::run(command, context).await,
-        Command::Completions(_) => Err(Failure::new(Code::Internal, "completions need no server")),
+        Command::Cards(_) | Command::Completions(_) => Err(Failure::new(Code::Internal, "this was done before")),
     }
 }
 

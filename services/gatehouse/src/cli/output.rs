@@ -112,16 +112,38 @@ impl Out {
 
     /// Asks a yes-or-no question on the terminal. Without one: a failure that names `--yes`.
     pub(crate) async fn confirm(&self, question: &str) -> Result<bool, Failure> {
-        if !io::stdin().is_terminal() || !self.live {
+        if !self.can_ask() {
             return Err(Failure::usage("this needs a confirmation, and there is no terminal to ask on")
                 .next("add --yes to do it without being asked"));
         }
-        error(&format!("{} [y/N] ", safe::line(question)));
+        let answer = self.ask(&format!("{question} [y/N] ")).await?;
+        Ok(matches!(answer.unwrap_or_default().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Whether there is a terminal to ask on.
+    pub(crate) fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && self.live
+    }
+
+    /// Asks a question on the terminal; without blanks around the answer, and none when the terminal is closed.
+    pub(crate) async fn ask(&self, question: &str) -> Result<Option<String>, Failure> {
+        error(&safe::line(question));
         let line = standard_input(|stdin| {
             let mut line = String::new();
-            stdin.read_line(&mut line).map(|_| line)
+            stdin.read_line(&mut line).map(|read| (read > 0).then_some(line))
         });
-        Ok(matches!(line.await?.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+        Ok(line.await?.map(|line| line.trim().to_owned()))
+    }
+
+    /// Shows text beside the answer, on standard error. Everything from a server in it has gone through [`safe`].
+    #[expect(clippy::unused_self, reason = "how this run writes is decided here")]
+    pub(crate) fn tell(&self, text: &str) {
+        error(text);
+    }
+
+    /// Prints one of many answers: a line for people, or a JSON document on a line of its own.
+    pub(crate) fn line(&self, line: &str, document: &Value) -> Result<(), Failure> {
+        if self.json { raw(&format!("{}\n", safe::json(&document.to_string()))) } else { raw(line) }
     }
 }
 
@@ -142,9 +164,9 @@ pub(crate) async fn read_all_input() -> Result<String, Failure> {
 }
 
 /// Reads on a thread of its own, so that Ctrl-C ends the command while it waits. The thread ends with the process.
-async fn standard_input(
-    read: impl FnOnce(io::Stdin) -> io::Result<String> + Send + 'static,
-) -> Result<String, Failure> {
+async fn standard_input<T: Send + 'static>(
+    read: impl FnOnce(io::Stdin) -> io::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
     let (tell, told) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         // Nobody is told any more when the command has ended.

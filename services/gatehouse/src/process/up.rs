@@ -37,6 +37,8 @@ const SERVICE_TOKEN_FILE: &str = "service-token";
 pub(super) fn run(data: Option<&Path>, config_file: Option<&Path>) -> ExitCode {
     match prepare(data, config_file) {
         Ok(prepared) => process::block_on(live(prepared)),
+        // As every process: it has an exit code of its own.
+        Err(Error::Config(problems)) => process::report(&problems),
         Err(error) => process::report(&error),
     }
 }

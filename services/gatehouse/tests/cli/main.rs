@@ -2,9 +2,12 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 #![expect(clippy::unnecessary_wraps, reason = "fields of messages are options")]
 
+mod cards;
 mod commands;
 mod grpc_fake;
 mod grpc_fake_calls;
+mod grpc_fake_cards;
+mod grpc_fake_sessions;
 mod refusals;
 mod tools;
 mod world;

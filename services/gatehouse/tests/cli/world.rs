@@ -39,8 +39,9 @@ impl World {
         let folder = std::env::temp_dir().join(format!("gatehouse-cli-{id}"));
         std::fs::create_dir_all(folder.join(".gatehouse")).unwrap();
         let world = Self { fake, folder, endpoint };
-        let endpoints =
-            serde_json::json!({ "mcp": "http://x/mcp", "grpc": world.endpoint, "ops": "http://x", "pid": 1 });
+        let endpoints = serde_json::json!({
+            "mcp": "http://x/mcp", "grpc": world.endpoint, "interaction": world.endpoint, "ops": "http://x", "pid": 1
+        });
         world.write(".gatehouse/endpoints.json", &endpoints.to_string());
         world.write(".gatehouse/admin.key", &format!("{KEY}\n"));
         world

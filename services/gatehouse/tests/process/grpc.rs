@@ -52,7 +52,7 @@ fn service(name: &str, database: &Database, keyring: &str) -> Command {
 }
 
 #[tokio::test]
-async fn each_service_that_waits_for_its_work_is_healthy_reflects_only_itself_and_drains() {
+async fn each_leaf_is_healthy_reflects_only_itself_and_drains() {
     let (folder, database) = (Folder::new(), Database::new().await);
     let keyring = Keyring::generate().unwrap();
     for name in ["interaction", "oauth", "task-poller"] {
@@ -62,9 +62,11 @@ async fn each_service_that_waits_for_its_work_is_healthy_reflects_only_itself_an
         let ops = running.address("ops").await;
         HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await.unwrap();
         assert!(get(&ops, "/readyz").starts_with("HTTP/1.0 200"));
+        let own = (name == "interaction").then_some("gatehouse.interaction.v1.InteractionService");
         let built_in = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
-        assert_eq!(services(channel.clone(), SERVICE_TOKEN).await.unwrap(), built_in);
-        assert_eq!(services(channel.clone(), ADMIN_KEY).await.unwrap(), built_in);
+        let expected: Vec<&str> = own.into_iter().chain(built_in).collect();
+        assert_eq!(services(channel.clone(), SERVICE_TOKEN).await.unwrap(), expected);
+        assert_eq!(services(channel.clone(), ADMIN_KEY).await.unwrap(), expected);
         assert_eq!(services(channel, "ghk_another").await.unwrap_err().code(), Code::Unauthenticated);
         let metrics = get(&ops, "/metrics");
         assert!(
@@ -74,6 +76,37 @@ async fn each_service_that_waits_for_its_work_is_healthy_reflects_only_itself_an
         running.signal("TERM");
         assert_eq!(running.ended().await.code(), Some(0), "{}", running.printed());
     }
+}
+
+#[tokio::test]
+async fn up_tells_where_interaction_is_and_serves_it_on_loopback_without_tls() {
+    let (folder, database) = (Folder::new(), Database::new().await);
+    let signed = rcgen::generate_simple_self_signed(vec!["gatehouse.example".to_owned()]).unwrap();
+    let file = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (certificate, key) = (file("cert.pem", signed.cert.pem()), file("key.pem", signed.signing_key.serialize_pem()));
+    let url = database.url();
+    let variables = [
+        ("DATABASE_URL", url.as_str()),
+        ("GATEHOUSE_SERVICE_TOKEN", SERVICE_TOKEN),
+        ("GATEHOUSE_GRPC_TLS_CERT", &certificate),
+        ("GATEHOUSE_GRPC_TLS_KEY", &key),
+    ];
+    let up = Up::start(&folder, &variables).await;
+    assert!(up.endpoint("grpc").starts_with("https://"));
+    let served = services(connect(&up.endpoint("interaction")).await, SERVICE_TOKEN).await.unwrap();
+    assert!(served.contains(&"gatehouse.interaction.v1.InteractionService".to_owned()), "{served:?}");
+
+    // Beyond loopback only the operator knows the name that the certificate is for.
+    let data = folder.path().join("other");
+    let mut wrong = command(&["--data", data.to_str().unwrap(), "up"]);
+    wrong.envs(variables).env("GATEHOUSE_INTERACTION_LISTEN", "0.0.0.0:0");
+    let refused = output(wrong);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("GATEHOUSE_INTERACTION_URL: is not set"));
 }
 
 #[tokio::test]

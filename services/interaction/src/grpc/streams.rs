@@ -43,17 +43,14 @@ pub(super) async fn wait(state: &State, request: v1::WaitInteractionRequest) -> 
     Ok(now.chain(stream::once(closed)).boxed())
 }
 
-/// The open cards, then each change.
-pub(super) fn follow(state: &Arc<State>, request: &v1::FollowInteractionsRequest) -> Result<FollowStream, Error> {
+/// The open cards, then each change. When it answers, following has begun.
+pub(super) async fn follow(state: &State, request: v1::FollowInteractionsRequest) -> Result<FollowStream, Error> {
     let session = convert::session(&request.session_id)?;
-    let state = Arc::clone(state);
-    let begun = async move {
-        // First the changes, then what is open: no change can come between.
-        let changes = BroadcastStream::new(state.watcher.follow().await);
-        open(state.pool.clone(), session)
-            .chain(changes.map(|change| change.map_err(|BroadcastStreamRecvError::Lagged(_)| Error::TooSlow)))
-    };
-    let cards = stream::once(begun).flatten();
+    // First the changes, then what is open: no change can come between.
+    let changes = store::within(store::ANSWER_WITHIN, async { Ok(state.watcher.follow().await) }).await?;
+    let lost = |BroadcastStreamRecvError::Lagged(_)| Error::TooSlow;
+    let changes = BroadcastStream::new(changes).map(move |change| change.map_err(lost));
+    let cards = open(state.pool.clone(), session).chain(changes);
     let wanted = move |card: &Arc<Card>| session.is_none_or(|session| card.session_id == session);
     let cards = cards.try_filter(move |card| std::future::ready(wanted(card)));
     let message = |card: Arc<Card>| v1::FollowInteractionsResponse { interaction: Some((&*card).into()) };

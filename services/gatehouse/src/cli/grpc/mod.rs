@@ -1,4 +1,4 @@
-//! The connection to the gateway. The only place of the command, with [`super::convert`], that knows gRPC.
+//! The connection to the gateway or to interaction. The only place of the command, with [`super::convert`], that knows gRPC.
 
 mod status;
 
@@ -10,6 +10,7 @@ use gatehouse_proto::gateway::v1::{
     server_service_client::ServerServiceClient, session_service_client::SessionServiceClient,
     settings_service_client::SettingsServiceClient, tool_service_client::ToolServiceClient,
 };
+use gatehouse_proto::interaction::v1::interaction_service_client::InteractionServiceClient;
 use secrecy::ExposeSecret as _;
 use tonic::{
     Request, Response, Status, Streaming,
@@ -19,7 +20,7 @@ use tonic::{
 };
 
 use super::{
-    discover::Target,
+    discover::{self, Target},
     failure::{Code, Failure},
     globals::Globals,
 };
@@ -76,7 +77,7 @@ impl Client {
             Ok::<_, tonic::metadata::errors::InvalidMetadataValue>(value)
         });
         let bearer = bearer.transpose().map_err(|_| Failure::usage("the API key has characters that no key has"))?;
-        let channel = endpoint.connect().await.map_err(|error| status::unreachable(&target.endpoint, &error))?;
+        let channel = endpoint.connect().await.map_err(|error| status::unreachable(target, &error))?;
         let credentials = Credentials { bearer, timeout: Some(globals.timeout.unwrap_or(TIMEOUT)) };
         Ok(Self { channel, credentials, looked: target.looked.clone(), given: globals.timeout })
     }
@@ -146,6 +147,11 @@ impl Client {
         SettingsServiceClient::new(self.service()).max_decoding_message_size(MAX_ANSWER_BYTES)
     }
 
+    /// Cards; at interaction.
+    pub(crate) fn interactions(&self) -> InteractionServiceClient<Service> {
+        InteractionServiceClient::new(self.service()).max_decoding_message_size(MAX_ANSWER_BYTES)
+    }
+
     /// The API keys.
     pub(crate) fn keys(&self) -> ApiKeyServiceClient<Service> {
         ApiKeyServiceClient::new(self.service()).max_decoding_message_size(MAX_ANSWER_BYTES)
@@ -157,7 +163,7 @@ impl Client {
 }
 
 fn endpoint(target: &Target, globals: &Globals) -> Result<Endpoint, Failure> {
-    let wrong = |_| Failure::usage("--endpoint takes the URL of the gateway's gRPC, such as `http://127.0.0.1:7301`");
+    let wrong = |_| discover::no_url(target.service);
     let endpoint = Endpoint::from_shared(target.endpoint.clone()).map_err(wrong)?;
     let endpoint = endpoint.connect_timeout(CONNECT_TIMEOUT).user_agent("gatehouse-cli").map_err(wrong)?;
     let endpoint = endpoint.http2_keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(KEEP_ALIVE);

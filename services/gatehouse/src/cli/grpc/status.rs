@@ -5,7 +5,10 @@ use std::error::Error;
 use tonic::{Code as Grpc, Status, transport};
 use tonic_types::StatusExt as _;
 
-use super::super::failure::{Code, Failure};
+use super::super::{
+    discover::Target,
+    failure::{Code, Failure},
+};
 
 /// An error and its sources in one line.
 pub(super) fn chain(error: &dyn Error) -> String {
@@ -23,7 +26,8 @@ pub(super) fn chain(error: &dyn Error) -> String {
 }
 
 /// Nothing answers at the endpoint.
-pub(super) fn unreachable(endpoint: &str, error: &transport::Error) -> Failure {
+pub(super) fn unreachable(target: &Target, error: &transport::Error) -> Failure {
+    let endpoint = &target.endpoint;
     let cause = chain(error);
     let failure = Failure::new(Code::Unavailable, format!("the server at {endpoint} cannot be reached: {cause}"));
     let is_tls = endpoint.starts_with("https://") && !cause.contains("refused") && !cause.contains("dns");
@@ -32,7 +36,7 @@ pub(super) fn unreachable(endpoint: &str, error: &transport::Error) -> Failure {
             .next("give --ca with the PEM file of the certificate authority that signed the server's certificate")
             .next("check that the server has TLS switched on (GATEHOUSE_GRPC_TLS_CERT)");
     }
-    failure.next("start it with `gatehouse up`, or give --endpoint (GATEHOUSE_ENDPOINT)")
+    failure.next(format!("start it with `gatehouse up`, or give {}", target.service.option()))
 }
 
 /// What the server refused.
