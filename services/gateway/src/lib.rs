@@ -19,6 +19,7 @@ pub mod grpc;
 pub mod raw;
 pub mod registry;
 pub mod results;
+pub mod retention;
 mod serve;
 pub mod snapshot;
 pub mod store;

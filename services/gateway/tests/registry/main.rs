@@ -9,6 +9,7 @@ mod listing;
 mod masks;
 mod policies;
 mod profiles;
+mod retention;
 mod runs;
 mod secrets;
 mod servers;
