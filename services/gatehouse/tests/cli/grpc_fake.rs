@@ -228,6 +228,11 @@ impl pb::server_service_server::ServerService for Fake {
     }
 }
 
+fn risk(kind: pb::RiskKind, place: &str, excerpt: &str, before: &str) -> pb::Risk {
+    let (excerpt, before) = (excerpt.to_owned(), before.to_owned());
+    pb::Risk { kind: kind.into(), r#where: place.to_owned(), excerpt, before }
+}
+
 fn tool() -> pb::Tool {
     pb::Tool {
         server: "orders".to_owned(),
@@ -246,6 +251,13 @@ fn tool() -> pb::Tool {
             idempotent: pb::HintSource::Server.into(),
             open_world: pb::HintSource::Default.into(),
         }),
+        risks: vec![
+            risk(pb::RiskKind::LooserHint, "/annotations/readOnlyHint", "true", ""),
+            risk(pb::RiskKind::InstructsModel, "/description", &format!("You must {HOSTILE}"), ""),
+        ],
+        fingerprint: "ab12".to_owned(),
+        acknowledged_at: at(0),
+        acknowledged_by: "ada".to_owned(),
         ..pb::Tool::default()
     }
 }
@@ -260,6 +272,14 @@ impl pb::tool_service_server::ToolService for Fake {
     async fn update_tool(&self, request: Request<pb::UpdateToolRequest>) -> Answer<pb::UpdateToolResponse> {
         self.note(request);
         reply(pb::UpdateToolResponse { tool: Some(tool()) })
+    }
+
+    async fn acknowledge_tools(
+        &self,
+        request: Request<pb::AcknowledgeToolsRequest>,
+    ) -> Answer<pb::AcknowledgeToolsResponse> {
+        let names = self.note(request).tools.into_iter().map(|tool| tool.name).collect();
+        reply(pb::AcknowledgeToolsResponse { acknowledged: names, moved: Vec::new() })
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+mod changes;
 mod harness;
 mod keys;
 mod listing;
@@ -10,6 +11,7 @@ mod masks;
 mod policies;
 mod profiles;
 mod retention;
+mod risks;
 mod runs;
 mod secrets;
 mod servers;
