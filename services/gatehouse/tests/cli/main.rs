@@ -5,6 +5,7 @@
 mod commands;
 mod grpc_fake;
 mod grpc_fake_calls;
+mod grpc_fake_tools;
 mod refusals;
 mod tools;
 mod world;
