@@ -167,5 +167,6 @@ const fn kind(kind: RiskKind) -> &'static str {
         RiskKind::HiddenCharacters => "hidden characters",
         RiskKind::LooserHint => "looser hint",
         RiskKind::Changed => "changed",
+        RiskKind::TooLong => "too long to be read",
     }
 }

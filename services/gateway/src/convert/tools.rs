@@ -180,6 +180,7 @@ impl From<Risk> for v1::Risk {
             Kind::Hidden => v1::RiskKind::HiddenCharacters,
             Kind::Looser => v1::RiskKind::LooserHint,
             Kind::Changed => v1::RiskKind::Changed,
+            Kind::TooLong => v1::RiskKind::TooLong,
         };
         Self { kind: kind.into(), r#where: risk.place, excerpt: risk.excerpt, before: risk.before }
     }

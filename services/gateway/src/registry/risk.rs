@@ -16,6 +16,9 @@ pub const MOST: usize = 30;
 /// Longest excerpt of a definition in a mark, in characters.
 pub const EXCERPT_CHARS: usize = 200;
 
+/// How much of a definition is looked through, in bytes of its texts: the patterns are slow on texts made for that.
+pub const READ_BYTES: usize = 128 << 10;
+
 /// What a mark is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
@@ -27,6 +30,8 @@ pub enum Kind {
     Looser,
     /// Something else differs from what an admin last looked at.
     Changed,
+    /// The texts are longer than [`READ_BYTES`]: from here on they were not looked through.
+    TooLong,
 }
 
 impl Kind {
@@ -37,6 +42,7 @@ impl Kind {
             Self::Hidden => "hidden_characters",
             Self::Looser => "looser_hint",
             Self::Changed => "changed",
+            Self::TooLong => "too_long",
         }
     }
 }
@@ -58,7 +64,15 @@ pub struct Risk {
 /// Marks of a definition by itself.
 pub fn of_text(definition: &str) -> Vec<Risk> {
     let mut risks = Vec::new();
+    let mut left = READ_BYTES;
     for Text { place, text } in walk::texts(definition) {
+        let Some(rest) = left.checked_sub(text.len()) else {
+            let excerpt = excerpt(&text.chars().take(EXCERPT_CHARS).collect::<Vec<_>>(), 0, 0);
+            risks.truncate(MOST - 1);
+            risks.push(Risk { kind: Kind::TooLong, place, excerpt, before: String::new() });
+            break;
+        };
+        left = rest;
         let found = [(Kind::Instructs, instructs::find(&text)), (Kind::Hidden, hidden::find(&text))];
         for (kind, excerpt) in found {
             if let Some(excerpt) = excerpt

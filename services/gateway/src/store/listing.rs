@@ -17,6 +17,9 @@ use crate::{
     },
 };
 
+/// How much of new definitions is looked through while the listing is stored; whoever lists the tools sees the risks of all.
+const RISKS_BYTES: usize = 1 << 20;
+
 /// What a row of the cache holds, as far as a listing can change it.
 struct Known {
     position: Option<i32>,
@@ -123,7 +126,12 @@ async fn risks(
     let before: HashMap<&str, _> =
         rows.iter().map(|row| (row.name.as_str(), (&row.definition, row.acknowledged_definition.as_deref()))).collect();
     let fresh: HashSet<&String> = names.iter().collect();
-    let tools = listed.iter().filter(|tool| fresh.contains(&tool.name)).map(|tool| {
+    let mut read = 0;
+    let within = |tool: &&&ListedTool| {
+        read += tool.definition.len();
+        read <= RISKS_BYTES
+    };
+    let tools = listed.iter().filter(|tool| fresh.contains(&tool.name)).take_while(within).map(|tool| {
         let (old, seen) =
             before.get(tool.name.as_str()).map_or((None, None), |(old, seen)| (Some(old.as_str()), *seen));
         (tool.name.clone(), new_risks(old, &tool.definition, seen))
