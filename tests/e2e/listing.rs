@@ -107,6 +107,7 @@ async fn a_bad_definition_costs_only_that_tool_and_modes_and_profiles_choose() {
     admin.read_only("plain", "write", true).await;
     let few = offered(&gate, &admin, "few", PermissionMode::ReadOnly).await;
     assert_eq!(few.iter().map(name).collect::<Vec<_>>(), ["plain__write"]);
+    assert_eq!(few[0]["annotations"]["readOnlyHint"], true, "engines see what counts");
     admin.read_only("plain", "write", false).await;
 
     // What is not offered cannot be called either.
@@ -119,7 +120,7 @@ async fn a_bad_definition_costs_only_that_tool_and_modes_and_profiles_choose() {
 }
 
 /// A server that says when its list changes; `more` tools besides `echo`.
-async fn growing(more: &Arc<AtomicUsize>) -> FakeServer {
+pub(crate) async fn growing(more: &Arc<AtomicUsize>) -> FakeServer {
     let more = Arc::clone(more);
     FakeServer::start(move |request| match (request.method.as_str(), request.rpc().as_str()) {
         ("POST", "initialize") => Some(initialized(request, true).with_header("mcp-session-id", "growing")),

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
 mod approvals;
+mod changes;
 mod edge_protocol;
 mod faults;
 mod interop;

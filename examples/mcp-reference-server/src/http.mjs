@@ -3,6 +3,7 @@ import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { isInitializeRequest } from '@modelcontextprotocol/sdk/types.js'
+import { Beta } from './beta.mjs'
 import { createMcpServer } from './mcp.mjs'
 
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]']
@@ -52,6 +53,8 @@ async function readJson(request) {
 /** MCP sessions by id. An engine may never say goodbye, so that idle ones end by themselves. */
 class Sessions {
   #byId = new Map()
+  // There is one token, so that all sessions are one caller's.
+  #beta = new Beta()
 
   constructor(store) {
     this.store = store
@@ -79,7 +82,7 @@ class Sessions {
     })
     transport.onclose = () => this.#byId.delete(transport.sessionId)
     // An McpServer serves one transport, so each session gets one of its own; the orders are shared.
-    await createMcpServer(this.store).connect(transport)
+    await createMcpServer(this.store, this.#beta).connect(transport)
     return transport
   }
 

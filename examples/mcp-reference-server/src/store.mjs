@@ -47,6 +47,17 @@ export class OrderStore {
     return rest.length > limit ? { ...page, nextCursor: encodeCursor(orders.at(-1).id) } : page
   }
 
+  /** How many orders there are in each state, and what they come to. */
+  totals() {
+    const totals = new Map()
+    for (const { status, amount } of this.#orders.values()) {
+      const { orders, amount: sum } = totals.get(status) ?? { orders: 0, amount: 0 }
+      // In cents: sums of fractions drift.
+      totals.set(status, { orders: orders + 1, amount: (Math.round(sum * 100) + Math.round(amount * 100)) / 100 })
+    }
+    return [...totals].map(([status, total]) => ({ status, ...total }))
+  }
+
   addNote(id, text) {
     const order = this.get(id)
     const note = { id: `N${order.notes.length + 1}`, text }

@@ -79,5 +79,5 @@ test('the token can come from a file', async (t) => {
   const file = join(folder(t), 'token')
   writeFileSync(file, 'test-token\n')
   const { url } = await ready(start(t, { PORT: '0', REF_TOKEN_FILE: file }))
-  assert.equal((await (await connect(t, url)).listTools()).tools.length, 4)
+  assert.equal((await (await connect(t, url)).listTools()).tools.length, 5)
 })

@@ -17,12 +17,13 @@ test('each tool declares its hints, a title and both schemas', async (t) => {
     list_orders: { readOnlyHint: true, openWorldHint: false },
     add_note: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
     cancel_order: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    enable_beta: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   })
   for (const tool of tools) {
     assert.equal(tool.inputSchema.type, 'object')
     assert.equal(tool.outputSchema.type, 'object')
     assert.ok(tool.title && tool.description.length < 2000)
-    for (const [name, property] of Object.entries(tool.inputSchema.properties)) {
+    for (const [name, property] of Object.entries(tool.inputSchema.properties ?? {})) {
       assert.ok(property.description, `${tool.name}.${name} has a description`)
     }
   }

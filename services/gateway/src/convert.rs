@@ -21,7 +21,7 @@ pub use self::{
     servers::ListServers,
     sessions::{BeginRun, ListSessions, TokenOf, mcp_session, run_to_end, token_to_revoke},
     settings::settings,
-    tools::{ListTools, UpdateTool, tool},
+    tools::{AcknowledgeTools, ListTools, UpdateTool, tool},
     upstream::{call_request, test_target},
 };
 use crate::{

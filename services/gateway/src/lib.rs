@@ -20,6 +20,7 @@ pub mod peers;
 pub mod raw;
 pub mod registry;
 pub mod results;
+pub mod retention;
 mod serve;
 pub mod snapshot;
 pub mod store;

@@ -21,6 +21,7 @@ use crate::{
     grpc::{SERVICES, routes},
     peers::Cards,
     registry::State,
+    retention,
     snapshot::{self, Snapshot},
     store::{self, DbError, Pool, replicas},
     upstream::{Upstream, Upstreams, refresh::Refresher},
@@ -162,6 +163,7 @@ async fn start(context: &Context, config: Config) -> Result<(Running, RunningSer
         async move { edge.sweep().await }
     });
     tasks.spawn(heartbeat(pool.clone(), replica, shutdown.clone()));
+    tasks.spawn(retention::keep(pool.clone(), Arc::clone(&calls.snapshot), Arc::clone(clock), shutdown.clone()));
 
     let listening = edge::serve(edge, config.edge_listen, shutdown.clone()).await;
     let edge_server = listening.map_err(|why| Error::Listen { address: config.edge_listen, why })?;

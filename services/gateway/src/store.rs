@@ -12,6 +12,7 @@ pub mod headers;
 pub mod listing;
 pub mod profiles;
 pub mod replicas;
+pub mod retention;
 pub mod runs;
 pub mod servers;
 pub mod sessions;

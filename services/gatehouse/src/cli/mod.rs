@@ -55,9 +55,8 @@ pub(crate) enum Command {
     /// Register MCP servers, look at them, test them
     #[command(subcommand)]
     Server(server::Command),
-    /// Look at tools, override their hints, choose who must say yes
-    #[command(subcommand)]
-    Tools(tools::Command),
+    /// Look at tools, override their hints, choose who must say yes, see their risks
+    Tools(tools::Tools),
     /// Say which servers and tools sessions may use
     #[command(subcommand)]
     Profile(profile::Command),

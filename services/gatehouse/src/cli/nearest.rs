@@ -81,7 +81,8 @@ async fn names(context: &Context, noun: Noun<'_>) -> Result<Vec<String>, Failure
     Ok(match noun {
         Noun::Server => server::all(context).await?.into_iter().flat_map(|server| [server.name, server.id]).collect(),
         Noun::Tool(server) => {
-            let request = pb::ListToolsRequest { server: server.to_owned(), page_size: PAGE, page_token };
+            let request =
+                pb::ListToolsRequest { server: server.to_owned(), page_size: PAGE, page_token, risky_only: false };
             let tools = client.answer(client.tools().list_tools(request)).await?.tools;
             tools.into_iter().map(|tool| tool.name).collect()
         }

@@ -110,6 +110,13 @@ impl Out {
         }
     }
 
+    /// Shows what a question is about, in the form for people. Everything from a server in it has gone through [`safe`].
+    pub(crate) fn show(&self, text: &str) {
+        if self.live {
+            error(text);
+        }
+    }
+
     /// Asks a yes-or-no question on the terminal. Without one: a failure that names `--yes`.
     pub(crate) async fn confirm(&self, question: &str) -> Result<bool, Failure> {
         if !self.can_ask() {

@@ -8,14 +8,17 @@ use serde_json::Value;
 
 use super::{
     Context, convert,
-    failure::Failure,
+    failure::{Code, FAILED, Failure},
     grpc::pages,
     nearest::{Noun, named},
     output::Answer,
-    safe,
+    safe, server_view,
     table::Table,
     tools_view,
 };
+
+/// Tools of one acknowledgement.
+const MOST_AT_ONCE: usize = 2_000;
 
 const SET_HELP: &str = "Examples:
   gatehouse tools set orders get_order --read-only true --destructive unset
@@ -26,6 +29,23 @@ ask      a person is asked, unless the session's mode is auto
 confirm  a person is asked each time, whatever the mode
 deny     the tool is not offered
 unset    what follows from the hints: destructive confirm, read-only allow, else ask";
+
+const ACKNOWLEDGE_HELP: &str = "Example:
+  gatehouse tools acknowledge orders get_order
+
+Say so once you have read them: from then on, whatever differs from the definitions of now is shown by
+`gatehouse tools --risks`. A definition that moves meanwhile is not acknowledged.";
+
+/// `tools` with a subcommand, or `tools --risks`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct Tools {
+    /// List what an admin should look at, as `tools list --risks`
+    #[arg(long)]
+    risks: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
 
 /// Subcommands of `tools`.
 #[derive(Debug, Subcommand)]
@@ -38,6 +58,9 @@ pub(crate) enum Command {
     /// Override the hints of a tool, choose its policy
     #[command(after_help = SET_HELP)]
     Set(Set),
+    /// Say that you have looked at the definitions of tools; asks first
+    #[command(after_help = ACKNOWLEDGE_HELP)]
+    Acknowledge(Acknowledge),
 }
 
 /// Arguments of `tools list`.
@@ -51,6 +74,21 @@ pub(crate) struct List {
     /// Show the schemas too
     #[arg(long)]
     schema: bool,
+    /// Show only what an admin should look at: texts that instruct the model, what nobody sees, what has changed
+    #[arg(long, conflicts_with_all = ["session", "schema"])]
+    risks: bool,
+}
+
+/// Arguments of `tools acknowledge`.
+#[derive(Debug, Args)]
+pub(crate) struct Acknowledge {
+    /// Name or id of the server
+    server: String,
+    /// Names of tools at the server; all that are not acknowledged when none is given
+    tools: Vec<String>,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
 }
 
 /// Arguments of `tools set`.
@@ -123,35 +161,43 @@ impl Hint {
 }
 
 /// Runs one of them.
-pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer, Failure> {
-    match command {
-        Command::List(List { server, session: Some(session), schema }) => {
-            offered(&session, server.as_deref(), schema, context).await
-        }
-        Command::List(List { server, session: None, schema }) => list(server.as_deref(), schema, context).await,
-        Command::Set(set) => self::set(set, context).await,
+pub(crate) async fn run(tools: Tools, context: &Context) -> Result<Answer, Failure> {
+    match tools.command {
+        Some(Command::List(list)) => match &list.session {
+            Some(session) => offered(session, list.server.as_deref(), list.schema, context).await,
+            None => self::list(&list, context).await,
+        },
+        Some(Command::Set(set)) => self::set(set, context).await,
+        Some(Command::Acknowledge(acknowledge)) => self::acknowledge(acknowledge, context).await,
+        None => list(&List { server: None, session: None, schema: false, risks: tools.risks }, context).await,
     }
 }
 
-async fn list(server: Option<&str>, schema: bool, context: &Context) -> Result<Answer, Failure> {
-    let client = &context.client;
-    let wanted = server.unwrap_or_default();
-    let page = |page_token| async move {
-        let request = pb::ListToolsRequest { server: wanted.to_owned(), page_size: 500, page_token };
-        let response = client.answer(client.tools().list_tools(request)).await?;
-        Ok((response.tools, response.next_page_token))
-    };
-    let used = server.map(|server| (Noun::Server, server));
-    let (tools, _) = named(context, pages(None, page), used.as_slice()).await?;
+async fn list(list: &List, context: &Context) -> Result<Answer, Failure> {
+    let tools = all(list.server.as_deref(), list.risks, context).await?;
     let document = convert::json_list("tools", "Tool", &tools)?;
-    let text = if tools.is_empty() {
+    let text = if list.risks {
+        tools_view::risks(&tools, &context.out)
+    } else if tools.is_empty() {
         "No tools. `gatehouse server list` shows whether the servers were listed.\n".to_owned()
-    } else if schema {
+    } else if list.schema {
         tools.iter().map(|tool| tools_view::whole(tool, &context.out)).collect::<Vec<_>>().join("\n")
     } else {
         tools_view::table(&tools, &context.out)
     };
     Ok(Answer::new(text, &document))
+}
+
+async fn all(server: Option<&str>, risky_only: bool, context: &Context) -> Result<Vec<pb::Tool>, Failure> {
+    let client = &context.client;
+    let wanted = server.unwrap_or_default();
+    let page = |page_token| async move {
+        let request = pb::ListToolsRequest { server: wanted.to_owned(), page_size: 500, page_token, risky_only };
+        let response = client.answer(client.tools().list_tools(request)).await?;
+        Ok((response.tools, response.next_page_token))
+    };
+    let used = server.map(|server| (Noun::Server, server));
+    Ok(named(context, pages(None, page), used.as_slice()).await?.0)
 }
 
 async fn offered(session: &str, server: Option<&str>, schema: bool, context: &Context) -> Result<Answer, Failure> {
@@ -219,4 +265,45 @@ async fn set(set: Set, context: &Context) -> Result<Answer, Failure> {
         .map(|tool| tools_view::table(std::slice::from_ref(tool), &context.out))
         .unwrap_or_default();
     Ok(Answer::new(text, &convert::json("UpdateToolResponse", &response)?))
+}
+
+async fn acknowledge(acknowledge: Acknowledge, context: &Context) -> Result<Answer, Failure> {
+    let mut tools = all(Some(&acknowledge.server), false, context).await?;
+    if let Some(unknown) = acknowledge.tools.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
+        let next = format!("`gatehouse tools list {}` shows what there is", acknowledge.server);
+        return Err(Failure::new(Code::NotFound, format!("there is no tool `{unknown}`")).next(next));
+    }
+    tools.retain(|tool| {
+        if acknowledge.tools.is_empty() { !tool.acknowledged } else { acknowledge.tools.contains(&tool.name) }
+    });
+    let mut response = pb::AcknowledgeToolsResponse::default();
+    if !tools.is_empty() && !acknowledge.yes {
+        // What is acknowledged is what is shown here, with its fingerprint.
+        context.out.show(&tools_view::risks(&tools, &context.out));
+        let question = format!("Acknowledge {} of `{}`?", count(tools.len()), acknowledge.server);
+        if !context.out.confirm(&question).await? {
+            let document = convert::json("AcknowledgeToolsResponse", &response)?;
+            return Ok(Answer::new("Nothing was acknowledged.\n".to_owned(), &document).exit(FAILED));
+        }
+    }
+    for some in tools.chunks(MOST_AT_ONCE) {
+        let seen =
+            some.iter().map(|tool| pb::SeenTool { name: tool.name.clone(), fingerprint: tool.fingerprint.clone() });
+        let request = pb::AcknowledgeToolsRequest { server: acknowledge.server.clone(), tools: seen.collect() };
+        let client = &context.client;
+        let answer = client.answer(client.tools().acknowledge_tools(request)).await?;
+        response.acknowledged.extend(answer.acknowledged);
+        response.moved.extend(answer.moved);
+    }
+    let mut text = format!("Acknowledged {}.\n", count(response.acknowledged.len()));
+    for name in &response.moved {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{} has changed meanwhile; look at it again.", safe::line(name));
+    }
+    let answer = Answer::new(text, &convert::json("AcknowledgeToolsResponse", &response)?);
+    Ok(if response.moved.is_empty() { answer } else { answer.exit(FAILED) })
+}
+
+fn count(tools: usize) -> String {
+    server_view::count(i64::try_from(tools).unwrap_or(i64::MAX), "tool")
 }

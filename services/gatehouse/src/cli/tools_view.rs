@@ -1,9 +1,10 @@
 //! Pure: tools for people.
 
-use gatehouse_proto::gateway::v1::{self as pb, HintSource, Policy};
+use gatehouse_proto::gateway::v1::{self as pb, HintSource, Policy, RiskKind};
 
 use super::{
     output::Out,
+    server_view::time,
     table::{Cell, Fields, Style, Table},
 };
 
@@ -107,7 +108,65 @@ pub(crate) fn whole(tool: &pb::Tool, out: &Out) -> String {
         .with("Hints", hints.collect::<Vec<_>>().join(", "))
         .with("Tasks", tool.task_support.as_str())
         .with("Not offered", tool.problem.as_str())
+        .with("Looked at", looked_at(tool, out))
+        .with(
+            "Risks",
+            tool.risks
+                .iter()
+                .map(|risk| format!("{} at {}", kind(risk.kind()), place(risk)))
+                .collect::<Vec<_>>()
+                .join(", "),
+        )
         .with("Input", tool.input_schema_json.as_str())
         .with("Output", tool.output_schema_json.as_str())
         .render("", out.colour)
+}
+
+/// What an admin should look at: a block a tool.
+pub(crate) fn risks(tools: &[pb::Tool], out: &Out) -> String {
+    if tools.is_empty() {
+        return "No risks that you have not acknowledged.\n".to_owned();
+    }
+    tools.iter().map(|tool| risks_of(tool, out)).collect::<Vec<_>>().join("\n")
+}
+
+fn risks_of(tool: &pb::Tool, out: &Out) -> String {
+    let head = Cell::new(&format!("{} {}", tool.server, tool.name), Style::Bold).paint(out.colour);
+    let mut table = Table::default();
+    for risk in &tool.risks {
+        let style = if risk.kind() == RiskKind::Changed { Style::Warn } else { Style::Bad };
+        let text = match risk.kind() {
+            RiskKind::LooserHint | RiskKind::Changed => format!("{} → {}", shown(&risk.before), shown(&risk.excerpt)),
+            _ => risk.excerpt.clone(),
+        };
+        table.row(["".into(), Cell::new(kind(risk.kind()), style), place(risk).into(), text.into()]);
+    }
+    let looked_at = Cell::new(&looked_at(tool, out), Style::Dim).paint(out.colour);
+    format!("{head}  {looked_at}\n{}", table.render(out.colour))
+}
+
+/// A member that is not there has no text.
+fn shown(text: &str) -> &str {
+    if text.is_empty() { "(nothing)" } else { text }
+}
+
+fn place(risk: &pb::Risk) -> &str {
+    if risk.r#where.is_empty() { "(whole)" } else { &risk.r#where }
+}
+
+fn looked_at(tool: &pb::Tool, out: &Out) -> String {
+    let Some(at) = tool.acknowledged_at.as_ref() else { return "new: never acknowledged".to_owned() };
+    let change = if tool.acknowledged { "" } else { "changed since it was " };
+    format!("{change}acknowledged {} by {}", time(Some(at), out), tool.acknowledged_by)
+}
+
+const fn kind(kind: RiskKind) -> &'static str {
+    match kind {
+        RiskKind::Unspecified => "",
+        RiskKind::InstructsModel => "instructs the model",
+        RiskKind::HiddenCharacters => "hidden characters",
+        RiskKind::LooserHint => "looser hint",
+        RiskKind::Changed => "changed",
+        RiskKind::TooLong => "too long to be read",
+    }
 }

@@ -233,41 +233,6 @@ impl pb::server_service_server::ServerService for Fake {
     }
 }
 
-fn tool() -> pb::Tool {
-    pb::Tool {
-        server: "orders".to_owned(),
-        name: "get_order".to_owned(),
-        exposed_name: "orders__get_order".to_owned(),
-        description: format!("Reads an order {HOSTILE}"),
-        effective: Some(pb::ToolHints { read_only: Some(true), open_world: Some(true), ..pb::ToolHints::default() }),
-        overrides: Some(pb::ToolHints { read_only: Some(true), ..pb::ToolHints::default() }),
-        input_schema_json: "{\"type\":\"object\"}".to_owned(),
-        policy: pb::Policy::Confirm.into(),
-        default_policy: pb::Policy::Allow.into(),
-        effective_policy: pb::Policy::Confirm.into(),
-        sources: Some(pb::HintSources {
-            read_only: pb::HintSource::Admin.into(),
-            destructive: pb::HintSource::Default.into(),
-            idempotent: pb::HintSource::Server.into(),
-            open_world: pb::HintSource::Default.into(),
-        }),
-        ..pb::Tool::default()
-    }
-}
-
-#[tonic::async_trait]
-impl pb::tool_service_server::ToolService for Fake {
-    async fn list_tools(&self, request: Request<pb::ListToolsRequest>) -> Answer<pb::ListToolsResponse> {
-        self.note(request);
-        reply(pb::ListToolsResponse { tools: vec![tool()], next_page_token: String::new() })
-    }
-
-    async fn update_tool(&self, request: Request<pb::UpdateToolRequest>) -> Answer<pb::UpdateToolResponse> {
-        self.note(request);
-        reply(pb::UpdateToolResponse { tool: Some(tool()) })
-    }
-}
-
 fn profile(name: &str) -> Option<pb::Profile> {
     let server = pb::ProfileServer { server: "orders".to_owned(), tools: vec![HOSTILE.to_owned()], only_tools: true };
     Some(pb::Profile { name: name.to_owned(), servers: vec![server], created_at: at(0), ..pb::Profile::default() })

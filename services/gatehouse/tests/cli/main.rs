@@ -8,6 +8,7 @@ mod grpc_fake;
 mod grpc_fake_calls;
 mod grpc_fake_cards;
 mod grpc_fake_sessions;
+mod grpc_fake_tools;
 mod refusals;
 mod tools;
 mod world;

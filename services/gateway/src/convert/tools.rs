@@ -1,5 +1,7 @@
 //! Tools.
 
+use std::collections::HashSet;
+
 use gatehouse_proto::gateway::v1;
 use gatehouse_types::{Hints, Policy, hints::DeclaredHints};
 
@@ -10,8 +12,9 @@ use crate::{
     registry::{
         check::Fields,
         page::List,
+        risk::{Kind, Risk},
         text,
-        tool::{HintSource, Overrides, Tool, ToolChange},
+        tool::{HintSource, MOST_SEEN, Overrides, SeenTool, Tool, ToolChange},
     },
 };
 
@@ -24,13 +27,15 @@ pub struct ListTools {
     pub size: usize,
     /// Server and name of the last tool of the page before.
     pub after: Option<[String; 2]>,
+    /// Only tools with risks that are not acknowledged.
+    pub risky_only: bool,
 }
 
 impl ListTools {
     /// The token of the page after this tool.
     pub fn token(&self, last: &Tool) -> String {
         let server = self.server.as_deref().unwrap_or_default();
-        List(&["tools", server]).token(&[&last.server, &last.name])
+        List(&["tools", server, filter_word(self.risky_only)]).token(&[&last.server, &last.name])
     }
 }
 
@@ -39,10 +44,55 @@ impl TryFrom<v1::ListToolsRequest> for ListTools {
 
     fn try_from(request: v1::ListToolsRequest) -> Result<Self, Error> {
         let mut fields = Fields::new();
-        let list = List(&["tools", &request.server]);
+        let list = List(&["tools", &request.server, filter_word(request.risky_only)]);
         let (size, after) = page::<2>(&mut fields, request.page_size, &request.page_token, &list);
         let server = filter(&mut fields, "server", &request.server);
-        fields.finish(Self { server, size, after })
+        fields.finish(Self { server, size, after, risky_only: request.risky_only })
+    }
+}
+
+const fn filter_word(risky_only: bool) -> &'static str {
+    if risky_only { "risky" } else { "" }
+}
+
+/// A checked `AcknowledgeToolsRequest`.
+#[derive(Debug)]
+pub struct AcknowledgeTools {
+    /// Id or name of the server.
+    pub server: String,
+    /// What was looked at.
+    pub seen: Vec<SeenTool>,
+}
+
+impl TryFrom<v1::AcknowledgeToolsRequest> for AcknowledgeTools {
+    type Error = Error;
+
+    fn try_from(request: v1::AcknowledgeToolsRequest) -> Result<Self, Error> {
+        let mut fields = Fields::new();
+        let server = fields.take("server", text::lookup(&request.server));
+        if !(1..=MOST_SEEN).contains(&request.tools.len()) {
+            fields.wrong("tools", format!("takes 1 to {MOST_SEEN} tools"));
+            return fields.finish(Self { server, seen: Vec::new() });
+        }
+        let mut seen: Vec<SeenTool> = Vec::with_capacity(request.tools.len());
+        let mut names = HashSet::with_capacity(request.tools.len());
+        for (place, tool) in request.tools.into_iter().enumerate() {
+            // A name of a server is taken as it is: what no row holds is simply not found.
+            if !names.insert(tool.name.clone()) {
+                fields.wrong(format!("tools[{place}].name"), "comes twice");
+            }
+            if tool.name.contains('\0') {
+                fields.wrong(format!("tools[{place}].name"), "takes no U+0000");
+            }
+            if tool.fingerprint.is_empty() || !tool.fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                fields.wrong(
+                    format!("tools[{place}].fingerprint"),
+                    "takes the `fingerprint` of the tool as it was listed",
+                );
+            }
+            seen.push(SeenTool { name: tool.name, fingerprint: tool.fingerprint });
+        }
+        fields.finish(Self { server, seen })
     }
 }
 
@@ -81,6 +131,7 @@ impl TryFrom<v1::UpdateToolRequest> for UpdateTool {
 
 /// A tool on the wire. `exposed` is the name that engines see; empty for a tool that its server does not list now.
 pub fn tool(tool: Tool, exposed: String) -> v1::Tool {
+    let (risks, acknowledged) = (tool.risks(), tool.is_acknowledged());
     let facts = clean::facts(&tool.definition);
     let overrides = tool.overrides;
     let effective = Hints::effective(facts.declared, overrides.hints);
@@ -115,6 +166,23 @@ pub fn tool(tool: Tool, exposed: String) -> v1::Tool {
         default_policy: on_wire(default_policy).into(),
         effective_policy: on_wire(overrides.policy.unwrap_or(default_policy)).into(),
         sources: Some(sources(facts.declared, overrides.hints)),
+        risks: risks.into_iter().map(v1::Risk::from).collect(),
+        acknowledged_at: tool.acknowledged.as_ref().map(|look| timestamp(look.at)),
+        acknowledged_by: tool.acknowledged.map(|look| look.by).unwrap_or_default(),
+        acknowledged,
+    }
+}
+
+impl From<Risk> for v1::Risk {
+    fn from(risk: Risk) -> Self {
+        let kind = match risk.kind {
+            Kind::Instructs => v1::RiskKind::InstructsModel,
+            Kind::Hidden => v1::RiskKind::HiddenCharacters,
+            Kind::Looser => v1::RiskKind::LooserHint,
+            Kind::Changed => v1::RiskKind::Changed,
+            Kind::TooLong => v1::RiskKind::TooLong,
+        };
+        Self { kind: kind.into(), r#where: risk.place, excerpt: risk.excerpt, before: risk.before }
     }
 }
 

@@ -113,9 +113,20 @@ pub(super) fn watch_tools(
     last: Option<Bytes>,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
     let changes = snapshot.changes();
-    let mut watcher =
-        Watcher { snapshot, principal, shutdown, changes, notice, last, told: None, pending: false, over: false };
+    let mut watcher = Watcher {
+        snapshot,
+        principal,
+        shutdown,
+        changes,
+        notice,
+        last,
+        told: None,
+        runs: false,
+        pending: false,
+        over: false,
+    };
     watcher.told = watcher.offer();
+    watcher.runs = watcher.is_in_run();
     stream::unfold((watcher, first), |(mut watcher, first)| async move {
         let event = match first {
             Some(first) => Some(first),
@@ -134,6 +145,8 @@ struct Watcher {
     last: Option<Bytes>,
     /// What the engine has been told of.
     told: Option<Arc<Offer>>,
+    /// Whether the actor has runs: then the end of one is the end of a turn.
+    runs: bool,
     pending: bool,
     over: bool,
 }
@@ -154,6 +167,7 @@ impl Watcher {
                     if changed.is_err() {
                         return self.end();
                     }
+                    self.runs |= self.is_in_run();
                     self.pending = self.has_changed();
                 }
                 () = sleep(LOOK_EVERY), if self.pending => {}
@@ -189,8 +203,11 @@ impl Watcher {
         }
     }
 
+    fn is_in_run(&self) -> bool {
+        self.principal.session.facts().runs.contains_key(&self.principal.actor)
+    }
+
     fn is_quiet(&self) -> bool {
-        let session = &self.principal.session;
-        !session.facts().runs.contains_key(&self.principal.actor) && session.activity.idle_for(QUIET)
+        !self.is_in_run() && (self.runs || self.principal.session.activity.idle_for(QUIET))
     }
 }

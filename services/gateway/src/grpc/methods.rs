@@ -48,6 +48,8 @@ pub const REFRESH_SERVER: Method = slow("/gatehouse.gateway.v1.ServerService/Ref
 pub const LIST_TOOLS: Method = quick("/gatehouse.gateway.v1.ToolService/ListTools", Scope::Admin);
 /// `ToolService/UpdateTool`.
 pub const UPDATE_TOOL: Method = quick("/gatehouse.gateway.v1.ToolService/UpdateTool", Scope::Admin);
+/// `ToolService/AcknowledgeTools`.
+pub const ACKNOWLEDGE_TOOLS: Method = quick("/gatehouse.gateway.v1.ToolService/AcknowledgeTools", Scope::Admin);
 /// `ProfileService/CreateProfile`.
 pub const CREATE_PROFILE: Method = quick("/gatehouse.gateway.v1.ProfileService/CreateProfile", Scope::Admin);
 /// `ProfileService/GetProfile`.
@@ -121,6 +123,7 @@ pub const METHODS: &[Method] = &[
     REFRESH_SERVER,
     LIST_TOOLS,
     UPDATE_TOOL,
+    ACKNOWLEDGE_TOOLS,
     CREATE_PROFILE,
     GET_PROFILE,
     LIST_PROFILES,

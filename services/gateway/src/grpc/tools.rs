@@ -1,6 +1,9 @@
 //! `ToolService`.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use gatehouse_platform::auth::Caller;
 use gatehouse_proto::gateway::v1::{self, tool_service_server::ToolService};
@@ -9,7 +12,7 @@ use tonic::{Request, Response, Status};
 use super::{answer, methods};
 use crate::{
     catalog::naming::exposed_names,
-    convert::{ListTools, UpdateTool, tool},
+    convert::{AcknowledgeTools, ListTools, UpdateTool, tool},
     error::Error,
     registry::{State, page, tool::Tool},
     store::{self, Connection},
@@ -17,6 +20,9 @@ use crate::{
 
 /// Most bytes of definitions in one page: clients take 4 MiB by default, and texts are in there up to twice.
 const PAGE_BYTES: usize = 1 << 20;
+
+/// How many tools are looked through for risks at once.
+const LOOKED_THROUGH: usize = 500;
 
 /// The tools of the registered servers.
 #[derive(Debug)]
@@ -31,16 +37,37 @@ impl Tools {
             None => None,
         };
         let after = list.after.as_ref().map(|[server, tool]| (server.as_str(), tool.as_str()));
-        let rows = store::tools::list(&mut connection, server, after, list.size).await?;
-        let size = fitting(&rows, list.size);
+        // Looked through for risks, a page may hold fewer tools than were read.
+        let read = if list.risky_only { list.size.max(LOOKED_THROUGH) } else { list.size };
+        let rows = store::tools::list(&mut connection, server, after, read).await?;
+        let size = fitting(&rows, read);
         let (rows, more) = page::cut(rows, size);
-        let next_page_token = rows.last().filter(|_| more).map(|last| list.token(last)).unwrap_or_default();
+        let (rows, end) = looked_through(rows, &list);
+        let next_page_token = end.filter(|end| more || !end.1).map(|end| end.0).unwrap_or_default();
         let mut names = exposed(&mut connection).await?;
         let mut on_wire = |row: Tool| {
             let exposed = names.remove(&(row.server.clone(), row.name.clone())).unwrap_or_default();
             tool(row, exposed)
         };
         Ok(v1::ListToolsResponse { tools: rows.into_iter().map(&mut on_wire).collect(), next_page_token })
+    }
+
+    async fn acknowledge(
+        &self,
+        request: v1::AcknowledgeToolsRequest,
+        caller: Caller,
+    ) -> Result<v1::AcknowledgeToolsResponse, Error> {
+        let AcknowledgeTools { server, seen } = AcknowledgeTools::try_from(request)?;
+        let mut transaction = store::begin(&self.0.pool).await?;
+        let server = store::servers::get(&mut transaction, &server).await?;
+        let now = self.0.now();
+        let acknowledged = store::tools::acknowledge(&mut transaction, &server, &seen, caller.name(), now).await?;
+        store::commit(transaction).await?;
+        let count = acknowledged.len();
+        tracing::info!(server.id = %server.id, tools = count, caller.name = caller.name(), "tools acknowledged");
+        let done: HashSet<&String> = acknowledged.iter().collect();
+        let moved = seen.into_iter().map(|tool| tool.name).filter(|name| !done.contains(name)).collect();
+        Ok(v1::AcknowledgeToolsResponse { moved, acknowledged })
     }
 
     async fn update(&self, request: v1::UpdateToolRequest, caller: Caller) -> Result<v1::UpdateToolResponse, Error> {
@@ -60,6 +87,23 @@ impl Tools {
         let exposed = names.remove(&(row.server.clone(), row.name.clone())).unwrap_or_default();
         Ok(v1::UpdateToolResponse { tool: Some(tool(row, exposed)) })
     }
+}
+
+/// Those of the rows that are wanted, at most a page. With them the token of the last row that was looked at, and whether
+/// that was the last row of all.
+fn looked_through(rows: Vec<Tool>, list: &ListTools) -> (Vec<Tool>, Option<(String, bool)>) {
+    let (mut kept, mut end) = (Vec::new(), None);
+    let total = rows.len();
+    for (place, row) in rows.into_iter().enumerate() {
+        end = Some((list.token(&row), place + 1 == total));
+        if !list.risky_only || (!row.is_acknowledged() && !row.risks().is_empty()) {
+            kept.push(row);
+        }
+        if kept.len() == list.size {
+            break;
+        }
+    }
+    (kept, end)
 }
 
 /// How many of the rows, at most `size` and at least one, are within [`PAGE_BYTES`].
@@ -95,5 +139,12 @@ impl ToolService for Tools {
         request: Request<v1::UpdateToolRequest>,
     ) -> Result<Response<v1::UpdateToolResponse>, Status> {
         answer(&methods::UPDATE_TOOL, request, |request, caller| self.update(request, caller)).await
+    }
+
+    async fn acknowledge_tools(
+        &self,
+        request: Request<v1::AcknowledgeToolsRequest>,
+    ) -> Result<Response<v1::AcknowledgeToolsResponse>, Status> {
+        answer(&methods::ACKNOWLEDGE_TOOLS, request, |request, caller| self.acknowledge(request, caller)).await
     }
 }

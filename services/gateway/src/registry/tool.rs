@@ -3,7 +3,10 @@
 use gatehouse_types::{Policy, ServerId, hints::DeclaredHints};
 use time::OffsetDateTime;
 
-use super::check::Fields;
+use super::{
+    check::Fields,
+    risk::{self, Risk},
+};
 
 /// Longest name of a tool that is stored, in bytes: it is part of an index.
 pub const NAME_BYTES: usize = 1_024;
@@ -25,6 +28,46 @@ pub struct Tool {
     pub changed_at: OffsetDateTime,
     /// What an admin set.
     pub overrides: Overrides,
+    /// When and by whom it was last acknowledged; `None`: never.
+    pub acknowledged: Option<Acknowledged>,
+}
+
+/// An admin's look at a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// When.
+    pub at: OffsetDateTime,
+    /// Who.
+    pub by: String,
+    /// The definition that was looked at, when it differs from the one of now.
+    pub other: Option<String>,
+}
+
+impl Tool {
+    /// Whether the definition of now is the one that an admin looked at.
+    pub fn is_acknowledged(&self) -> bool {
+        self.acknowledged.as_ref().is_some_and(|acknowledged| acknowledged.other.is_none())
+    }
+
+    /// What an admin should look at: first what has changed since the last look, then the texts.
+    pub fn risks(&self) -> Vec<Risk> {
+        let seen = self.acknowledged.as_ref().and_then(|acknowledged| acknowledged.other.as_deref());
+        let mut risks = seen.map(|seen| risk::of_change(seen, &self.definition)).unwrap_or_default();
+        risks.extend(risk::of_text(&self.definition));
+        risks
+    }
+}
+
+/// Most tools of one acknowledgement.
+pub const MOST_SEEN: usize = 2_000;
+
+/// A tool as an admin looked at it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SeenTool {
+    /// Name at the server.
+    pub name: String,
+    /// Fingerprint of the definition that was looked at.
+    pub fingerprint: String,
 }
 
 /// What an admin says of a tool.

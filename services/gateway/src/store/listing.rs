@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use gatehouse_store::epoch;
+use gatehouse_store::{epoch, events};
 use gatehouse_types::ServerId;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -10,8 +10,15 @@ use uuid::Uuid;
 use super::{Connection, grants, unsigned};
 use crate::{
     error::Error,
-    registry::tool::{Changed, ListedTool, ServerFacts, same_capabilities},
+    registry::{
+        news::{ListNews, new_risks, risk_payload},
+        risk::Risk,
+        tool::{Changed, ListedTool, ServerFacts, same_capabilities},
+    },
 };
+
+/// How much of new definitions is looked through while the listing is stored; whoever lists the tools sees the risks of all.
+const RISKS_BYTES: usize = 1 << 20;
 
 /// What a row of the cache holds, as far as a listing can change it.
 struct Known {
@@ -21,8 +28,8 @@ struct Known {
 
 /// Stores a listing in place of the one before. Overrides stay; so does the row of a vanished tool that has
 /// some, or that an admin acknowledged: one that returns with another definition is not new.
-/// Only a real change (definitions, order, capabilities) moves `tools_updated_at` and the counter of changes. The
-/// server counts as healthy. `None` when the server was removed meanwhile.
+/// Only a real change (definitions, order, capabilities) moves `tools_updated_at` and the counter of changes, and is an
+/// event `tools.changed`; risks that it brought are one `tools.risk`. The server counts as healthy. `None` when the server was removed meanwhile.
 pub async fn replace_listing(
     connection: &mut Connection,
     server: ServerId,
@@ -31,7 +38,7 @@ pub async fn replace_listing(
     now: OffsetDateTime,
 ) -> Result<Option<Changed>, Error> {
     let found = sqlx::query!(
-        "SELECT capabilities, tools_updated_at, state FROM servers WHERE id = $1 FOR UPDATE",
+        "SELECT name, capabilities, tools_updated_at, state FROM servers WHERE id = $1 FOR UPDATE",
         server.uuid()
     )
     .fetch_optional(&mut *connection)
@@ -47,6 +54,14 @@ pub async fn replace_listing(
         capabilities: first || !same_capabilities(&found.capabilities, &facts.capabilities),
         skipped: listed.len() - kept.len(),
     };
+    if changed.any() {
+        let news = ListNews { capabilities: changed.capabilities, ..list_news(&known, &kept) };
+        let risks = risks(connection, server, &news, &kept).await?;
+        events::append(connection, None, "tools.changed", &news.payload(&found.name)).await?;
+        if let Some(payload) = risk_payload(&found.name, &risks) {
+            events::append(connection, None, "tools.risk", &payload).await?;
+        }
+    }
     if changed.tools {
         write_tools(connection, server, &known, &kept, now).await?;
         grants::drop_outdated(connection, server).await?;
@@ -76,6 +91,53 @@ fn differs(known: &HashMap<String, Known>, listed: &[&ListedTool]) -> bool {
     before.sort_unstable();
     let after = listed.iter().map(|tool| (tool.name.as_str(), tool.fingerprint.as_str()));
     !before.iter().map(|(_, name, fingerprint)| (*name, *fingerprint)).eq(after)
+}
+
+fn list_news(known: &HashMap<String, Known>, listed: &[&ListedTool]) -> ListNews {
+    let mut news = ListNews::default();
+    for tool in listed {
+        match known.get(&tool.name).filter(|row| row.position.is_some()) {
+            None => news.added.push(tool.name.clone()),
+            Some(row) if row.fingerprint != tool.fingerprint => news.changed.push(tool.name.clone()),
+            Some(_) => {}
+        }
+    }
+    let names: HashSet<&str> = listed.iter().map(|tool| tool.name.as_str()).collect();
+    let gone = known.iter().filter(|(name, row)| row.position.is_some() && !names.contains(name.as_str()));
+    news.removed = gone.map(|(name, _)| name.clone()).collect();
+    news.removed.sort_unstable();
+    news
+}
+
+/// The tools of a listing with risks that were not there before.
+async fn risks(
+    connection: &mut Connection,
+    server: ServerId,
+    news: &ListNews,
+    listed: &[&ListedTool],
+) -> Result<Vec<(String, Vec<Risk>)>, Error> {
+    let names: Vec<String> = news.added.iter().chain(&news.changed).cloned().collect();
+    let rows = sqlx::query!(
+        "SELECT name, definition, acknowledged_definition FROM tools WHERE server_id = $1 AND name = ANY($2)",
+        server.uuid(),
+        &names
+    )
+    .fetch_all(connection)
+    .await?;
+    let before: HashMap<&str, _> =
+        rows.iter().map(|row| (row.name.as_str(), (&row.definition, row.acknowledged_definition.as_deref()))).collect();
+    let fresh: HashSet<&String> = names.iter().collect();
+    let mut read = 0;
+    let within = |tool: &&&ListedTool| {
+        read += tool.definition.len();
+        read <= RISKS_BYTES
+    };
+    let tools = listed.iter().filter(|tool| fresh.contains(&tool.name)).take_while(within).map(|tool| {
+        let (old, seen) =
+            before.get(tool.name.as_str()).map_or((None, None), |(old, seen)| (Some(old.as_str()), *seen));
+        (tool.name.clone(), new_risks(old, &tool.definition, seen))
+    });
+    Ok(tools.filter(|(_, risks)| !risks.is_empty()).collect())
 }
 
 async fn write_tools(

@@ -9,7 +9,11 @@ use uuid::Uuid;
 use super::{Connection, known, limit};
 use crate::{
     error::Error,
-    registry::tool::{Overrides, Tool, ToolChange},
+    registry::{
+        news,
+        server::Server,
+        tool::{Acknowledged, Overrides, SeenTool, Tool, ToolChange},
+    },
 };
 
 struct Row {
@@ -23,10 +27,18 @@ struct Row {
     destructive: Option<bool>,
     idempotent: Option<bool>,
     policy: Option<String>,
+    acknowledged_at: Option<OffsetDateTime>,
+    acknowledged_by: Option<String>,
+    acknowledged_other: Option<String>,
 }
 
 impl Row {
     fn into_tool(self) -> Result<Tool, Error> {
+        let acknowledged = self.acknowledged_at.map(|at| Acknowledged {
+            at,
+            by: self.acknowledged_by.unwrap_or_default(),
+            other: self.acknowledged_other,
+        });
         Ok(Tool {
             server_id: ServerId::from_uuid(self.server_id),
             server: self.server,
@@ -35,6 +47,7 @@ impl Row {
             fingerprint: self.fingerprint,
             changed_at: self.changed_at,
             overrides: overrides(self.read_only, self.destructive, self.idempotent, self.policy.as_deref())?,
+            acknowledged,
         })
     }
 }
@@ -60,7 +73,10 @@ pub async fn list(
     let rows = sqlx::query_as!(
         Row,
         r#"SELECT tools.server_id, servers.name AS server, tools.name, tools.definition, tools.fingerprint,
-                  tools.changed_at, tools.read_only, tools.destructive, tools.idempotent, tools.policy
+                  tools.changed_at, tools.read_only, tools.destructive, tools.idempotent, tools.policy,
+                  tools.acknowledged_at, tools.acknowledged_by,
+                  CASE WHEN tools.acknowledged_fingerprint <> tools.fingerprint
+                       THEN tools.acknowledged_definition END AS acknowledged_other
            FROM tools JOIN servers ON servers.id = tools.server_id
            WHERE tools.position IS NOT NULL AND ($1::uuid IS NULL OR tools.server_id = $1)
              AND ($2::text IS NULL OR (servers.name COLLATE "C", tools.name COLLATE "C") > ($2, $3))
@@ -110,7 +126,10 @@ pub async fn update(
         "UPDATE tools SET read_only = $3, destructive = $4, idempotent = $5, policy = $6 FROM servers
          WHERE tools.server_id = $1 AND tools.name = $2 AND servers.id = tools.server_id
          RETURNING tools.server_id, servers.name AS server, tools.name, tools.definition, tools.fingerprint,
-                   tools.changed_at, tools.read_only, tools.destructive, tools.idempotent, tools.policy",
+                   tools.changed_at, tools.read_only, tools.destructive, tools.idempotent, tools.policy,
+                   tools.acknowledged_at, tools.acknowledged_by,
+                   CASE WHEN tools.acknowledged_fingerprint <> tools.fingerprint
+                        THEN tools.acknowledged_definition END AS acknowledged_other",
         server.uuid(),
         tool,
         after.hints.read_only,
@@ -145,4 +164,38 @@ fn overridden(row: &Row, after: Overrides, by: &str) -> Value {
         "destructive": after.hints.destructive,
         "idempotent": after.hints.idempotent,
     })
+}
+
+/// Records that an admin looked at tools, and gives the names of those whose definition is still the one that was looked
+/// at: only they are acknowledged.
+pub async fn acknowledge(
+    connection: &mut Connection,
+    server: &Server,
+    seen: &[SeenTool],
+    by: &str,
+    now: OffsetDateTime,
+) -> Result<Vec<String>, Error> {
+    let names: Vec<String> = seen.iter().map(|tool| tool.name.clone()).collect();
+    let fingerprints: Vec<String> = seen.iter().map(|tool| tool.fingerprint.clone()).collect();
+    let mut done = sqlx::query_scalar!(
+        "UPDATE tools SET acknowledged_definition = tools.definition, acknowledged_fingerprint = tools.fingerprint,
+                acknowledged_at = $4, acknowledged_by = $5
+         FROM unnest($2::text[], $3::text[]) AS seen (name, fingerprint)
+         WHERE tools.server_id = $1 AND tools.position IS NOT NULL AND tools.name = seen.name
+           AND tools.fingerprint = seen.fingerprint
+         RETURNING tools.name",
+        server.id.uuid(),
+        &names,
+        &fingerprints,
+        now,
+        by
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    done.sort_unstable();
+    if !done.is_empty() {
+        let payload = json!({"server": server.name, "by": by, "tools": news::names(&done), "count": done.len()});
+        events::append(connection, None, "tools.acknowledged", &payload).await?;
+    }
+    Ok(done)
 }

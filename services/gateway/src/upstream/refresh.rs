@@ -125,7 +125,7 @@ impl Refresher {
         }
     }
 
-    /// A server announced a change: lists in the background, many announcements at once.
+    /// A server announced a change: lists in the background, once for all announcements of `tools.listChangedMergeSec`.
     pub fn list_changed(self: &Arc<Self>, server: ServerId) {
         let work = self.work(server);
         if work.announced.swap(true, Ordering::AcqRel) {
@@ -133,7 +133,8 @@ impl Refresher {
         }
         let this = Arc::clone(self);
         self.tasks.spawn(async move {
-            if this.shutdown.run_until_cancelled(sleep(STILL)).await.is_none() {
+            let merge = Duration::from_secs(this.snapshot.catalog().settings.tools_list_changed_merge_sec.into());
+            if this.shutdown.run_until_cancelled(sleep(merge)).await.is_none() {
                 return;
             }
             work.announced.store(false, Ordering::Release);

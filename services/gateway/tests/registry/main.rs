@@ -4,12 +4,15 @@
 mod access;
 mod audit;
 mod grants;
+mod changes;
 mod harness;
 mod keys;
 mod listing;
 mod masks;
 mod policies;
 mod profiles;
+mod retention;
+mod risks;
 mod runs;
 mod secrets;
 mod servers;

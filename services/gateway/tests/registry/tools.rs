@@ -32,7 +32,8 @@ async fn list(
     page_size: i32,
     token: &str,
 ) -> Result<tonic::Response<v1::ListToolsResponse>, tonic::Status> {
-    let request = v1::ListToolsRequest { server: server.to_owned(), page_size, page_token: token.to_owned() };
+    let request =
+        v1::ListToolsRequest { server: server.to_owned(), page_size, page_token: token.to_owned(), risky_only: false };
     gateway.tools().list_tools(request).await
 }
 
