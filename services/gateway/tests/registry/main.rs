@@ -3,8 +3,8 @@
 
 mod access;
 mod audit;
-mod grants;
 mod changes;
+mod grants;
 mod harness;
 mod keys;
 mod listing;
