@@ -167,6 +167,7 @@ impl Calls {
                     match self.ask(flight, question).await {
                         Asked::Approved(approval) => flight.approval = Some(approval),
                         Asked::Moved => {}
+                        Asked::Unrecorded(words) => return self.unrecorded(flight, &words),
                         Asked::Ended { decided, outcome, words } => {
                             let started = flight.started(self, &ground, Some(&tool), decided);
                             return self.not_sent(started, flight, outcome, &words, facts.locale).await;

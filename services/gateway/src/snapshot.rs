@@ -114,9 +114,21 @@ impl Snapshot {
         if now.saturating_sub(confirmed) < u64::try_from(TRUSTED.as_millis()).unwrap_or(u64::MAX) {
             return Ok(());
         }
+        self.confirm_since(now).await
+    }
+
+    /// Asks the database for what has moved until now, however fresh the snapshot is: a person is about to be asked something.
+    /// Callers that come together share one question.
+    pub async fn confirm(&self) -> Result<(), Error> {
+        // What was asked within this millisecond may have been asked before.
+        self.confirm_since(self.millis() + 1).await
+    }
+
+    /// Makes sure that the counters were asked for at this time or later.
+    async fn confirm_since(&self, since: u64) -> Result<(), Error> {
         let mut known = self.known.lock().await;
         // Someone else may have asked while this caller waited: its answer counts for all who waited with it.
-        if self.confirmed.load(Ordering::Relaxed) >= now {
+        if self.confirmed.load(Ordering::Relaxed) >= since {
             return Ok(());
         }
         if known.failed.is_some_and(|failed| failed.elapsed() < SHARE_FAILURE) {

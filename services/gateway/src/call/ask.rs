@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use tokio::time::timeout;
 
 use super::{
-    Calls, Flight, Ground,
+    Calls, Flight, Ground, Request,
     card::{Answer, Answered, Binding, Closed, End, NewCard},
     terms,
     words::{self, Words},
@@ -49,8 +49,10 @@ pub(super) struct Approval {
 pub(super) enum Asked {
     /// Yes. The call is decided once more: what the person saw may have moved while they answered.
     Approved(Approval),
-    /// What the card showed has moved, and the card is closed.
+    /// What was decided on has moved; a card that showed it is closed. The call is decided anew.
     Moved,
+    /// The call does not go out, and its record is not waited for.
+    Unrecorded(Words),
     /// The call does not go out.
     Ended { decided: Decided, outcome: Outcome, words: Words },
 }
@@ -64,6 +66,11 @@ impl Approval {
 impl Calls {
     pub(super) async fn ask(&self, flight: &mut Flight<'_>, question: Question<'_>) -> Asked {
         let Question { ground, tool, .. } = question;
+        match self.is_current(flight.request, ground).await {
+            Ok(true) => {}
+            Ok(false) => return Asked::Moved,
+            Err(words) => return Asked::Unrecorded(words),
+        }
         let card = self.card(flight, &question);
         if let Err(error) = self.cards.open(&card).await {
             tracing::error!(error.message = %error, call.id = %flight.id, "a call is refused: no card can be opened");
@@ -90,6 +97,14 @@ impl Calls {
             End::Closed(Closed::Superseded) => Asked::Moved,
             End::Closed(closed) => ended(&card, closed),
         }
+    }
+
+    /// Whether the state that was decided on is the one of now. A snapshot may be a moment behind; what a card shows and promises
+    /// may not.
+    async fn is_current(&self, request: &Request, ground: &Ground) -> Result<bool, Words> {
+        self.snapshot.confirm().await.map_err(|_| words::DATABASE)?;
+        let (catalog, facts) = (self.snapshot.catalog(), request.session.facts());
+        Ok(catalog.epoch == ground.catalog.epoch && facts.epoch == ground.facts.epoch)
     }
 
     fn card(&self, flight: &Flight<'_>, question: &Question<'_>) -> NewCard {
