@@ -7,9 +7,16 @@
 
 use std::borrow::Cow;
 
-use crate::raw::{self, RawObject};
+use super::structure;
+use crate::{
+    raw::{self, RawObject},
+    results,
+};
 use gatehouse_mcp::{message::MOST_DEPTH, scan};
-use gatehouse_types::hints::{DeclaredHints, Hints};
+use gatehouse_types::{
+    Settings,
+    hints::{DeclaredHints, Hints},
+};
 
 /// What a definition says that Gatehouse itself needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +34,34 @@ pub struct Facts {
     /// `execution.taskSupport`: `forbidden` when absent or unknown.
     pub task_support: String,
 }
+
+/// How much engines are shown, in Unicode characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Of a description.
+    pub description_chars: usize,
+    /// Of the structure of results, after the description.
+    pub structure_chars: usize,
+    /// Of a result.
+    pub result_chars: usize,
+}
+
+impl Bounds {
+    /// Everything of a description, and no structure of results.
+    pub const NONE: Self = Self { description_chars: usize::MAX, structure_chars: 0, result_chars: 0 };
+
+    /// What the settings say.
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            description_chars: settings.tool_description_chars as usize,
+            structure_chars: settings.tool_structure_chars as usize,
+            result_chars: results::shown_chars(settings),
+        }
+    }
+}
+
+/// Where a tool says how much of its results Claude Code shows.
+const RESULT_SIZE: &str = "anthropic/maxResultSizeChars";
 
 /// A definition that engines cannot take, in words for an admin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,8 +102,8 @@ pub fn facts(definition: &str) -> Facts {
 
 /// The definition for engines under its exposed name, or why there is none.
 ///
-/// `hints` are the effective ones; `description_chars` cuts the description (Unicode characters).
-pub fn clean(definition: &str, name: &str, hints: Hints, description_chars: usize) -> Result<String, Unusable> {
+/// `hints` are the effective ones. The description is followed by the structure of results, each cut on its own.
+pub fn clean(definition: &str, name: &str, hints: Hints, bounds: &Bounds) -> Result<String, Unusable> {
     let tool = RawObject::parse(definition).ok_or(Unusable::NotAnObject)?;
     if tool.string("name").is_none_or(|own| own.is_empty()) {
         return Err(Unusable::NoName);
@@ -78,15 +113,15 @@ pub fn clean(definition: &str, name: &str, hints: Hints, description_chars: usiz
     if let Some(title) = tool.string("title") {
         members.push(("title".into(), quoted(&title).into()));
     }
-    if let Some(description) = tool.string("description") {
-        members.push(("description".into(), quoted(&cut(&description, description_chars)).into()));
+    if let Some(description) = description(&tool, bounds) {
+        members.push(("description".into(), quoted(&description).into()));
     }
     members.push(("inputSchema".into(), input_schema(schema)?));
     members.push(("annotations".into(), annotations(&tool, hints).into()));
     for (key, value) in &tool.0 {
         let kept = match key.as_ref() {
-            "name" | "title" | "description" | "inputSchema" | "annotations" | "outputSchema" | "execution" => false,
-            "_meta" => raw::first_byte(value) == b'{',
+            "name" | "title" | "description" | "inputSchema" | "annotations" | "outputSchema" | "execution"
+            | "_meta" => false,
             "icons" => well_formed_icons(value),
             _ => true,
         };
@@ -94,7 +129,31 @@ pub fn clean(definition: &str, name: &str, hints: Hints, description_chars: usiz
             members.push((key.clone(), (*value).into()));
         }
     }
+    members.push(("_meta".into(), meta(&tool, bounds).into()));
     Ok(raw::join(members.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))))
+}
+
+/// The description, and what the tool's results look like.
+fn description<'a>(tool: &RawObject<'a>, bounds: &Bounds) -> Option<Cow<'a, str>> {
+    let own = tool.string("description");
+    let summary = tool.get("outputSchema").and_then(|schema| structure::summary(schema, bounds.structure_chars));
+    let cut = |own: Cow<'a, str>| match cut(&own, bounds.description_chars) {
+        Cow::Borrowed(whole) if whole.len() == own.len() => own,
+        shorter => Cow::Owned(shorter.into_owned()),
+    };
+    match (own.map(cut), summary) {
+        (Some(own), Some(summary)) if !own.is_empty() => Some(format!("{own}\n\n{summary}").into()),
+        (_, Some(summary)) => Some(summary.into()),
+        (own, None) => own,
+    }
+}
+
+/// The server's own `_meta`, and how much of a result Claude Code shows.
+fn meta(tool: &RawObject<'_>, bounds: &Bounds) -> String {
+    let own = tool.object("_meta").unwrap_or_default();
+    let shown = bounds.result_chars.to_string();
+    let kept = own.0.iter().filter(|(key, _)| key != RESULT_SIZE).map(|(key, value)| (key.as_ref(), *value));
+    raw::join(kept.chain([(RESULT_SIZE, shown.as_str())]))
 }
 
 /// At most `most` characters; a cut text ends in `…`.
@@ -171,18 +230,19 @@ mod tests {
 
     use super::*;
 
+    const BOUNDS: Bounds = Bounds { description_chars: 2_000, structure_chars: 1_500, result_chars: 101_000 };
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: false, open_world: true };
 
     fn cleaned(definition: &Value) -> Value {
-        let text = clean(&definition.to_string(), "s__t", HINTS, 2_000).unwrap();
+        let text = clean(&definition.to_string(), "s__t", HINTS, &BOUNDS).unwrap();
         serde_json::from_str(&text).unwrap()
     }
 
     #[test]
     fn a_good_definition_keeps_its_schema_letter_for_letter_and_its_unknown_members() {
         let definition = r##"{"name":"t","x-own":{"n":1.0},"inputSchema":{"$schema":"s", "type":"object","properties":{"a":{"$ref":"#/$defs/a","maximum":1e3}},"$defs":{"a":{}}},"_meta":{"k":1}}"##;
-        let text = clean(definition, "s__t", HINTS, 2_000).unwrap();
-        insta::assert_snapshot!(text, @r##"{"name":"s__t","inputSchema":{"$schema":"s", "type":"object","properties":{"a":{"$ref":"#/$defs/a","maximum":1e3}},"$defs":{"a":{}}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":false,"openWorldHint":true},"x-own":{"n":1.0},"_meta":{"k":1}}"##);
+        let text = clean(definition, "s__t", HINTS, &BOUNDS).unwrap();
+        insta::assert_snapshot!(text, @r##"{"name":"s__t","inputSchema":{"$schema":"s", "type":"object","properties":{"a":{"$ref":"#/$defs/a","maximum":1e3}},"$defs":{"a":{}}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":false,"openWorldHint":true},"x-own":{"n":1.0},"_meta":{"k":1,"anthropic/maxResultSizeChars":101000}}"##);
     }
 
     #[test]
@@ -196,14 +256,48 @@ mod tests {
             ("icons", json!({"src": "x"})),
             ("icons", json!([{"source": "x"}])),
             ("icons", json!([{"src": "x", "sizes": "48x48"}])),
-            ("_meta", json!([])),
-            ("_meta", json!(null)),
             ("execution", json!({"taskSupport": "sometimes"})),
         ] {
             let mut definition = json!({"name": "t", "inputSchema": {"type": "object"}});
             definition[member] = value;
             assert_eq!(cleaned(&definition).get(member), None, "{definition}");
         }
+    }
+
+    #[test]
+    fn claude_code_is_told_how_much_of_a_result_to_show_whatever_the_server_says() {
+        for (meta, expected) in [
+            (
+                json!({"a": 1, "anthropic/maxResultSizeChars": 5}),
+                json!({"a": 1, "anthropic/maxResultSizeChars": 101_000}),
+            ),
+            (json!([]), json!({"anthropic/maxResultSizeChars": 101_000})),
+            (json!(null), json!({"anthropic/maxResultSizeChars": 101_000})),
+        ] {
+            let definition = json!({"name": "t", "inputSchema": {"type": "object"}, "_meta": meta});
+            assert_eq!(cleaned(&definition)["_meta"], expected);
+        }
+        let bounds = Bounds::of(&Settings { result_text_chars: 10_000_000, ..Settings::default() });
+        assert_eq!(bounds.result_chars, 500_000);
+    }
+
+    #[test]
+    fn the_structure_of_results_follows_the_description_and_each_is_cut_on_its_own() {
+        let output = json!({"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"]});
+        let described = |description: Value, bounds: &Bounds| {
+            let definition = json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": output, "description": description});
+            let text = clean(&definition.to_string(), "s__t", HINTS, bounds).unwrap();
+            serde_json::from_str::<Value>(&text).unwrap()["description"].as_str().map(str::to_owned)
+        };
+        let structure = "Returns JSON:\n- sum: number";
+        assert_eq!(described(json!("Adds."), &BOUNDS), Some(format!("Adds.\n\n{structure}")));
+        for none in [json!(""), json!(null), json!(5)] {
+            assert_eq!(described(none, &BOUNDS).as_deref(), Some(structure));
+        }
+        let tight = Bounds { description_chars: 3, ..BOUNDS };
+        assert_eq!(described(json!("Adds."), &tight), Some(format!("Ad…\n\n{structure}")));
+        let without = Bounds { structure_chars: 5, ..BOUNDS };
+        assert_eq!(described(json!("Adds."), &without).as_deref(), Some("Adds."));
     }
 
     #[test]
@@ -252,7 +346,7 @@ mod tests {
                 Unusable::InputSchema("has `properties` that are not an object"),
             ),
         ] {
-            assert_eq!(clean(&definition.to_string(), "s__t", HINTS, 2_000), Err(why));
+            assert_eq!(clean(&definition.to_string(), "s__t", HINTS, &BOUNDS), Err(why));
         }
     }
 
@@ -280,7 +374,7 @@ mod tests {
             let schema = json!({"type": kind, "properties": properties, "required": required});
             let definition = json!({"name": "t", "title": title, "description": description, "annotations": annotations,
                 "icons": icons, "_meta": meta, "inputSchema": schema});
-            if let Ok(text) = clean(&definition.to_string(), "s__t", HINTS, 50) {
+            if let Ok(text) = clean(&definition.to_string(), "s__t", HINTS, &Bounds { description_chars: 50, ..BOUNDS }) {
                 let tool: Value = serde_json::from_str(&text).unwrap();
                 prop_assert!(tool["inputSchema"]["type"] == "object");
                 prop_assert!(tool["inputSchema"].get("properties").is_none_or(Value::is_object));
