@@ -118,13 +118,11 @@ fn file<'a>(resource: &RawObject<'a>, body: &Bytes, cx: &Context<'_>, notes: &mu
         return Shape::File { held, uri, media_type, content: shared(body, text) };
     }
     let media_type = media_type.map_or_else(|| "application/octet-stream".to_owned(), Cow::into_owned);
-    match base64::decoded(&text_member(resource, "blob").unwrap_or_default()) {
-        Some(content) => Shape::File { held, uri, media_type, content: content.into() },
-        None => {
-            notes.push("a resource with a blob that is not valid base64".to_owned());
-            Shape::Words(words::undecodable(cx.locale, &held, &media_type).into())
-        }
-    }
+    let Some(content) = base64::decoded(&text_member(resource, "blob").unwrap_or_default()) else {
+        notes.push("a resource with a blob that is not valid base64".to_owned());
+        return Shape::Words(words::undecodable(cx.locale, &held, &media_type).into());
+    };
+    Shape::File { held, uri, media_type, content: content.into() }
 }
 
 /// A text as bytes: the server's own where it is a part of what the server sent.

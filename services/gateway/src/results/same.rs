@@ -32,7 +32,7 @@ impl<'a> Structured<'a> {
     }
 }
 
-/// The inside of a text that is one code fence (CommonMark 0.31, 4.5).
+/// The inside of a text that is one code fence (`CommonMark` 0.31, 4.5).
 fn unfenced(text: &str) -> &str {
     let Some(mark @ (b'`' | b'~')) = text.as_bytes().first().copied() else { return text };
     let length = text.bytes().take_while(|byte| *byte == mark).count();

@@ -23,7 +23,8 @@ fn joined(output: &Output) -> Value {
 
 /// The text of each text block.
 fn texts(result: &Value) -> Vec<&str> {
-    result["content"].as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect()
+    let blocks = result["content"].as_array().unwrap().iter().filter(|block| block["type"] == "text");
+    blocks.filter_map(|block| block["text"].as_str()).collect()
 }
 
 /// Files as they would be saved in the workspace.

@@ -41,6 +41,11 @@ pub(super) fn cut(shapes: &[Shape<'_>], body: &Bytes, cx: &Context<'_>) -> Optio
     if sent <= most_chars.min(most_bytes) {
         return None;
     }
+    // Neither do many whose escapes alone make them longer.
+    let (chars, bytes) = shapes.iter().map(most_of).fold((0, 0), |sum, text| (sum.0 + text.0, sum.1 + text.1));
+    if chars <= most_chars && bytes <= most_bytes {
+        return None;
+    }
     let texts: Vec<(usize, Cow<'_, str>)> =
         shapes.iter().enumerate().filter_map(|(place, shape)| Some((place, text_of(shape)?))).collect();
     let whole: usize = texts.iter().map(|(_, text)| text.chars().count()).sum();
@@ -78,6 +83,25 @@ fn sent_len(shape: &Shape<'_>) -> usize {
     }
 }
 
+/// How many characters and bytes a shape's text has at most; what it has exactly unless it spells characters by their numbers.
+fn most_of(shape: &Shape<'_>) -> (usize, usize) {
+    let (text, quoted) = match shape {
+        Shape::Text { quoted, .. } => (&quoted[1..quoted.len() - 1], true),
+        Shape::Words(text) => (text.as_ref(), false),
+        Shape::Whole(_) | Shape::File { .. } => return (0, 0),
+    };
+    let (mut chars, mut bytes) = (text.chars().count(), text.len());
+    let mut rest = if quoted { text.as_bytes() } else { &[] };
+    while let Some(place) = memchr::memchr(b'\\', rest) {
+        // `\u` and four digits stand for at most one character of three bytes.
+        let by_number = rest.get(place + 1) == Some(&b'u');
+        chars -= if by_number { 5 } else { 1 };
+        bytes -= if by_number { 3 } else { 1 };
+        rest = rest.get(place + 2..).unwrap_or_default();
+    }
+    (chars, bytes)
+}
+
 fn text_of<'a>(shape: &'a Shape<'_>) -> Option<Cow<'a, str>> {
     match shape {
         Shape::Text { quoted, .. } => Some(blocks::unquoted(quoted)),
@@ -103,4 +127,33 @@ fn beginning(text: &str, chars: usize, bytes: usize) -> usize {
 fn is_json(text: &str) -> bool {
     let text = text.trim();
     matches!(raw::first_byte(text), b'{' | b'[') && scan::check(text, MOST_DEPTH).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn most(quoted: &str) -> (usize, usize) {
+        most_of(&Shape::Text { block: Cow::Borrowed(""), quoted })
+    }
+
+    #[test]
+    fn what_a_text_has_at_most_is_exact_without_characters_by_number() {
+        assert_eq!(most(r#""a\n\"\\n门""#), (6, 8));
+        assert_eq!(most(r#""\u00e9\\u00e9""#), (7, 9));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_longer_than_what_it_has_at_most(
+            inner in r#"(\\u(d83d|DE00|dbff|0041|95e8)|\\n|\\\\|\\"|[a-fé0-9门😀u]){0,30}"#,
+        ) {
+            let quoted = format!("\"{inner}\"");
+            let text = blocks::unquoted(&quoted);
+            let (chars, bytes) = most(&quoted);
+            prop_assert!(text.chars().count() <= chars && text.len() <= bytes, "{} {:?}", quoted, text);
+        }
+    }
 }
