@@ -2,7 +2,7 @@
 //!
 //! Both the schema and the result come from a server that may mean harm. So a schema is compiled only within bounds, nothing that it
 //! refers to is fetched, patterns are matched in linear time, and what checking one result would cost is counted before it is checked
-//! ([`cost`]). Nothing here fails a call: the audit is told.
+//! (`cost`). Nothing here fails a call: the audit is told.
 
 mod cost;
 
