@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use gatehouse_mcp::client::Progress;
-use gatehouse_types::{CallId, Clock, Locale, ReplicaId};
+use gatehouse_types::{CallId, Clock, Locale, ReplicaId, shown};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -264,7 +264,7 @@ impl Flight<'_> {
             run: ground.facts.runs.get(&request.actor).copied(),
             server_id: tool.map(|tool| tool.server.id),
             server: tool.map(|tool| tool.server.name.clone()).unwrap_or_default(),
-            tool: tool.map_or_else(|| words::bounded(&request.name, 256), |tool| tool.name.clone()),
+            tool: tool.map_or_else(|| shown::line(&request.name, 256), |tool| tool.name.clone()),
             hints: tool.map_or(0, |tool| tool.hints.to_bits()),
             // The same in every row of one call.
             started_at: self.waiting.as_ref().map_or_else(|| calls.clock.now(), |waiting| waiting.started_at),

@@ -5,6 +5,7 @@
 
 pub mod clean;
 pub mod naming;
+pub mod structure;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,10 +21,10 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 
 use self::{
-    clean::Unusable,
+    clean::{Bounds, Unusable},
     naming::{Names, exposed_names, plain_name},
 };
-use crate::audit::mask::MaskRules;
+use crate::{audit::mask::MaskRules, results::schema::OutputSchema};
 
 /// A registered server.
 #[derive(Clone)]
@@ -142,6 +143,8 @@ pub struct Tool {
     pub policy: Policy,
     /// The definition for engines (a JSON object), or why engines are not offered it.
     pub definition: Result<String, Unusable>,
+    /// What its structured results are checked against.
+    pub output: Option<OutputSchema>,
 }
 
 /// What one profile offers in one mode.
@@ -189,9 +192,10 @@ impl Catalog {
         let pairs: Vec<(&str, &str)> =
             known.iter().map(|(server, tool)| (server.name.as_str(), tool.name.as_str())).collect();
         let names = exposed_names(&pairs, settings.tool_name_chars as usize);
+        let bounds = Bounds::of(&settings);
         let mut by_server: HashMap<ServerId, Vec<Arc<Tool>>> = HashMap::new();
         for ((server, row), exposed) in known.into_iter().zip(names) {
-            let tool = build_tool(Arc::clone(server), row, exposed, settings.tool_description_chars as usize);
+            let tool = build_tool(Arc::clone(server), row, exposed, &bounds);
             by_server.entry(server.id).or_default().push(Arc::new(tool));
         }
         let offers = profiles.iter().flat_map(|profile| [(profile.id, false), (profile.id, true)]);
@@ -267,13 +271,14 @@ impl Offer {
     }
 }
 
-fn build_tool(server: Arc<Server>, row: ToolRow, exposed: String, description_chars: usize) -> Tool {
+fn build_tool(server: Arc<Server>, row: ToolRow, exposed: String, bounds: &Bounds) -> Tool {
     let facts = clean::facts(&row.definition);
     let hints = Hints::effective(facts.declared, row.overrides);
     let policy = row.policy.unwrap_or_else(|| Policy::default_for(hints));
-    let definition = clean::clean(&row.definition, &exposed, hints, description_chars);
+    let definition = clean::clean(&row.definition, &exposed, hints, bounds);
+    let output = OutputSchema::of(&row.definition);
     let title = if facts.title.is_empty() { row.name.clone() } else { facts.title };
-    Tool { server, name: row.name, exposed, title, fingerprint: row.fingerprint, hints, policy, definition }
+    Tool { server, name: row.name, exposed, title, fingerprint: row.fingerprint, hints, policy, definition, output }
 }
 
 fn render(tools: &[Arc<Tool>]) -> Bytes {

@@ -3,17 +3,45 @@
 //! Engines get `content` only: both Claude Code and Codex show `structuredContent` in place of the text. So the structured
 //! result is put into the text unless a block already holds the same JSON. Blocks pass as they were sent, byte for byte;
 //! only a block that would cost an engine the whole result is turned into text.
+//!
+//! [`plan`] decides; some content it takes out, to be saved as files. The caller saves it, and [`Plan::finish`] puts in its place
+//! what the model must know about each file. An ordinary result has no files, and is complete after the first step.
 
+mod base64;
 mod blocks;
+mod build;
+mod limits;
 mod same;
+pub mod schema;
 pub(crate) mod surrogates;
+mod text;
+mod words;
 
 use std::borrow::Cow;
 
-use bytes::{Bytes, BytesMut};
-use gatehouse_mcp::{message::MOST_DEPTH, scan};
+use bytes::Bytes;
+use gatehouse_mcp::{
+    message::MOST_DEPTH,
+    scan::{self, Item},
+};
+use gatehouse_types::Locale;
 
+pub use self::limits::{Known, Limits, shown_chars};
+use self::{
+    blocks::{Shape, with_text},
+    build::Builder,
+    same::Structured,
+    schema::OutputSchema,
+    surrogates::mended,
+    text::Cut,
+    words::Held,
+};
 use crate::raw::{self, RawObject};
+
+/// Most files of one result. What comes after them goes into one more, together.
+const MOST_FILES: usize = 50;
+/// Most notes of one result.
+const MOST_NOTES: usize = 20;
 
 /// A result as engines get it: the pieces of a JSON object, in order. Large blocks are slices of what the server sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,32 +65,93 @@ pub enum NotAResult {
     Content,
 }
 
-/// Which content types an engine's MCP revision knows.
+/// What a result is processed with.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// Content types that the engine knows.
+    pub known: Known,
+    /// The session's language.
+    pub locale: Locale,
+    /// How much the model gets at once.
+    pub limits: Limits,
+    /// The tool's output schema.
+    pub schema: Option<&'a OutputSchema>,
+}
+
+/// Content that is to be saved as a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Save {
+    /// Where it stood in the result: unique within it, and the same whenever the same result is processed.
+    pub place: usize,
+    /// The URI of an embedded resource, as the server sent it.
+    pub uri: Option<String>,
+    /// The MIME type, as the server sent it.
+    pub media_type: String,
+    /// The content, decoded.
+    pub content: Bytes,
+}
+
+/// What came of saving.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    /// Where it is: a path in the workspace, or a name that the platform knows it by.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// The MIME type.
+    pub media_type: String,
+    /// Who can open the path.
+    pub place: Place,
+    /// Why it was not saved, in the session's language.
+    pub problem: Option<String>,
+}
+
+/// Who can open a saved file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
-    /// `audio`: since 2025-03-26.
-    pub audio: bool,
-    /// `resource_link`: since 2025-06-18.
-    pub resource_link: bool,
+pub enum Place {
+    /// The agent: it lies in its workspace.
+    Workspace,
+    /// Only the platform and its users.
+    Platform,
 }
 
-impl Known {
-    /// Everything.
-    pub const ALL: Self = Self { audio: true, resource_link: true };
-
-    /// What an engine of this revision knows. Revisions are dates and sort as text.
-    pub fn at(protocol_version: &str) -> Self {
-        Self { audio: protocol_version >= "2025-03-26", resource_link: protocol_version >= "2025-06-18" }
-    }
+/// A result that lacks nothing but what came of its files.
+#[derive(Debug)]
+pub struct Plan {
+    /// Content to be saved. [`Plan::finish`] takes what came of each, in this order.
+    pub saves: Vec<Save>,
+    /// What was wrong with the result, for the audit; bounded, and without values of the result.
+    pub notes: Vec<String>,
+    /// `isError`.
+    pub is_error: bool,
+    /// The structured result as it was sent, for the audit.
+    pub structured: Option<String>,
+    pieces: Vec<Bytes>,
+    gaps: Vec<Gap>,
+    locale: Locale,
 }
 
-/// A block smaller than this is copied, a larger one is shared.
-const SHARED_FROM: usize = 4_096;
+/// A piece that waits for what came of a file; there is one for each file.
+#[derive(Debug)]
+struct Gap {
+    piece: usize,
+    held: Held,
+    bytes: u64,
+    media_type: String,
+    /// Whether its text is to be marked as an error.
+    mark: bool,
+}
 
-/// The result for an engine. `body` is the result as the server sent it.
-pub fn for_engine(body: &Bytes, known: Known) -> Result<Output, NotAResult> {
+/// Decides what an engine gets of a result. `body` is the result as the server sent it.
+pub fn plan(body: &Bytes, cx: &Context<'_>) -> Result<Plan, NotAResult> {
     let text = std::str::from_utf8(body).map_err(|_| NotAResult::NotAnObject)?;
-    let listing = scan::listing(text, "content", MOST_DEPTH).map_err(|_| NotAResult::NotAnObject)?;
+    let Ok(listing) = scan::listing(text, "content", MOST_DEPTH) else {
+        // A name with half a character is one that only strict readers refuse.
+        return match mended(text) {
+            Cow::Owned(mended) => plan(&Bytes::from(mended), cx),
+            Cow::Borrowed(_) => Err(NotAResult::NotAnObject),
+        };
+    };
     let members = RawObject(listing.members);
     let content = match listing.items {
         Some(items) => items,
@@ -71,60 +160,183 @@ pub fn for_engine(body: &Bytes, known: Known) -> Result<Output, NotAResult> {
     };
     let is_error = members.boolean("isError").unwrap_or(false);
     let structured = members.get("structuredContent").filter(|structured| *structured != "null");
-    let mut out = Builder::new(body);
-    out.text("{\"content\":[");
-    let mut marked = !is_error;
-    for block in &content {
-        out.separate();
-        let kept = blocks::for_engine(block, known);
-        // Only an error's first text is read; all others pass unread.
-        match if marked { None } else { blocks::text_of(&kept) } {
-            Some(text) => {
-                marked = true;
-                out.text(&error_block(&kept, &text));
-            }
-            None if kept.contains("\\u") => match surrogates::mended(&kept) {
-                Cow::Borrowed(whole) => out.raw(whole),
-                Cow::Owned(mended) => out.text(&mended),
-            },
-            None => out.raw(&kept),
+    let mut notes = Vec::new();
+    if let Some(schema) = cx.schema.filter(|_| !is_error) {
+        notes = schema.check(structured);
+    }
+    let (mut shapes, rest) = shapes(&content, body, cx, &mut notes);
+    notes.truncate(MOST_NOTES);
+    if let Some(structured) = structured {
+        let same = Structured::new(structured);
+        let holds =
+            |shape: &Shape<'_>| matches!(shape, Shape::Text { quoted, .. } if same.is_in(&blocks::unquoted(quoted)));
+        if !shapes.iter().any(holds) {
+            shapes.push(Shape::Words(mended(structured)));
         }
     }
-    if let Some(structured) = structured
-        && !content.iter().any(|block| same::holds(block.text, structured))
-    {
-        out.separate();
-        let text = structured;
-        let text = if marked { Cow::Borrowed(text) } else { Cow::Owned(mark_error(text)) };
-        marked = true;
-        out.text(&text_block(&text));
+    let cut = text::cut(&shapes, body, cx);
+    let mut draft = Draft::new(body, is_error);
+    for (place, shape) in shapes.into_iter().enumerate() {
+        draft.shape(place, shape, cut.as_ref());
     }
-    if !marked {
-        out.separate();
-        out.text(&text_block("Error: the tool failed and said nothing about it."));
+    if let Some((count, save)) = rest {
+        draft.file(Held::Rest(count), save);
     }
-    out.text("]");
-    if is_error {
-        out.text(",\"isError\":true");
-    }
-    for (key, value) in &members.0 {
-        if !matches!(key.as_ref(), "content" | "structuredContent" | "isError" | "resultType") && !bad_meta(key, value)
-        {
-            let mut name = String::from(",");
-            raw::push_string(&mut name, key);
-            out.text(&name);
-            out.text(":");
-            out.raw(value);
+    Ok(draft.finish(&members, structured.map(str::to_owned), notes, cx.locale))
+}
+
+impl Plan {
+    /// The result, now that it is known what came of each file. One that nothing is told about counts as not saved.
+    pub fn finish(mut self, saved: &[Saved]) -> Output {
+        for (place, gap) in self.gaps.iter().enumerate() {
+            let words = words::saved(self.locale, &gap.held, gap.bytes, &gap.media_type, saved.get(place));
+            let words = if gap.mark { mark_error(&words) } else { words };
+            self.pieces[gap.piece] = text_block(&words).into();
         }
+        Output { pieces: self.pieces, is_error: self.is_error, structured: self.structured }
     }
-    out.text("}");
-    Ok(Output { pieces: out.finish(), is_error, structured: structured.map(str::to_owned) })
+}
+
+/// The result for an engine, in English, without limits and without files.
+pub fn for_engine(body: &Bytes, known: Known) -> Result<Output, NotAResult> {
+    let limits = Limits { text_chars: usize::MAX, text_bytes: usize::MAX, media_bytes: usize::MAX };
+    Ok(plan(body, &Context { known, locale: Locale::En, limits, schema: None })?.finish(&[]))
 }
 
 /// A result of Gatehouse's own that tells the model what went wrong. `text` says what to do next.
 pub fn refusal(text: &str) -> Output {
     let object = format!("{{\"content\":[{}],\"isError\":true}}", text_block(&mark_error(text)));
     Output { pieces: vec![Bytes::from(object)], is_error: true, structured: None }
+}
+
+/// The blocks that stay, in order, and those beyond the most files: how many, and all of them as one file.
+fn shapes<'a>(
+    content: &[Item<'a>],
+    body: &Bytes,
+    cx: &Context<'_>,
+    notes: &mut Vec<String>,
+) -> (Vec<Shape<'a>>, Option<(usize, Save)>) {
+    let mut shapes = Vec::with_capacity(content.len() + 1);
+    let mut files = 0;
+    for (place, block) in content.iter().enumerate() {
+        let shape = blocks::shape(block, body, cx, notes);
+        if matches!(shape, Shape::File { .. }) {
+            files += 1;
+        }
+        if files > MOST_FILES {
+            let rest: Vec<&str> = content[place..].iter().map(|block| block.text).collect();
+            let content = format!("[{}]", rest.join(",")).into();
+            let save = Save { place, uri: None, media_type: "application/json".to_owned(), content };
+            return (shapes, Some((rest.len(), save)));
+        }
+        shapes.push(shape);
+    }
+    (shapes, None)
+}
+
+/// A result under construction.
+struct Draft<'a> {
+    out: Builder<'a>,
+    saves: Vec<Save>,
+    gaps: Vec<Gap>,
+    is_error: bool,
+    /// Whether the model is told in words that this is an error, if it is one.
+    marked: bool,
+}
+
+impl<'a> Draft<'a> {
+    fn new(body: &'a Bytes, is_error: bool) -> Self {
+        let mut out = Builder::new(body);
+        out.text("{\"content\":[");
+        Self { out, saves: Vec::new(), gaps: Vec::new(), is_error, marked: !is_error }
+    }
+
+    fn shape(&mut self, place: usize, shape: Shape<'_>, cut: Option<&Cut>) {
+        let is_text = matches!(shape, Shape::Text { .. } | Shape::Words(_));
+        let cut = cut.filter(|cut| is_text && place >= cut.at);
+        let Some(cut) = cut else { return self.whole(place, shape) };
+        if place > cut.at {
+            return;
+        }
+        match shape {
+            Shape::Text { block, quoted } if cut.keep > 0 => {
+                let text = self.said(&blocks::unquoted(quoted)[..cut.keep]);
+                self.block(&with_text(&block, "text", &text));
+            }
+            Shape::Words(text) if cut.keep > 0 => {
+                let text = self.said(&text[..cut.keep]);
+                self.block(&text_block(&text));
+            }
+            _ => {}
+        }
+        let save =
+            Save { place: cut.first, uri: None, media_type: cut.media_type.to_owned(), content: cut.content.clone() };
+        self.file(Held::Text { shown: cut.shown, whole: cut.whole }, save);
+    }
+
+    fn whole(&mut self, place: usize, shape: Shape<'_>) {
+        match shape {
+            // Only an error's first text is read; all others pass unread.
+            Shape::Text { block, quoted } if !self.marked => {
+                let text = self.said(&blocks::unquoted(quoted));
+                self.block(&with_text(&block, "text", &text));
+            }
+            Shape::Text { block, .. } | Shape::Whole(block) => self.block(&block),
+            Shape::Words(text) => {
+                let text = self.said(&text);
+                self.block(&text_block(&text));
+            }
+            Shape::File { held, uri, media_type, content } => {
+                self.file(held, Save { place, uri, media_type, content });
+            }
+        }
+    }
+
+    /// A text as the model reads it: an error says so once.
+    fn said(&mut self, text: &str) -> String {
+        if std::mem::replace(&mut self.marked, true) { text.to_owned() } else { mark_error(text) }
+    }
+
+    fn block(&mut self, block: &str) {
+        self.out.separate();
+        self.out.raw(block);
+    }
+
+    fn file(&mut self, held: Held, save: Save) {
+        let mark = !std::mem::replace(&mut self.marked, true);
+        let (bytes, media_type) = (save.content.len() as u64, save.media_type.clone());
+        self.gaps.push(Gap { piece: self.out.gap(), held, bytes, media_type, mark });
+        self.saves.push(save);
+    }
+
+    fn finish(
+        mut self,
+        members: &RawObject<'_>,
+        structured: Option<String>,
+        notes: Vec<String>,
+        locale: Locale,
+    ) -> Plan {
+        if !self.marked {
+            self.block(&text_block(words::silent_error(locale)));
+        }
+        self.out.text("]");
+        if self.is_error {
+            self.out.text(",\"isError\":true");
+        }
+        let ours = ["content", "structuredContent", "isError", "resultType"];
+        for (key, value) in
+            members.0.iter().filter(|(key, value)| !ours.contains(&key.as_ref()) && !bad_meta(key, value))
+        {
+            let mut name = String::from(",");
+            raw::push_string(&mut name, key);
+            name.push(':');
+            self.out.text(&name);
+            self.out.raw(&mended(value));
+        }
+        self.out.text("}");
+        let Self { out, saves, gaps, is_error, .. } = self;
+        Plan { saves, notes, is_error, structured, pieces: out.finish(), gaps, locale }
+    }
 }
 
 /// `_meta` must be an object for engines.
@@ -144,60 +356,6 @@ fn text_block(text: &str) -> String {
     raw::push_string(&mut block, text);
     block.push('}');
     block
-}
-
-/// The same text block with its text marked as an error.
-fn error_block(block: &str, text: &str) -> String {
-    let mut quoted = String::new();
-    raw::push_string(&mut quoted, &mark_error(text));
-    let members = RawObject::parse(block).unwrap_or_default();
-    raw::join(members.0.iter().map(|(key, value)| (key.as_ref(), if key == "text" { quoted.as_str() } else { *value })))
-}
-
-/// Puts pieces together, sharing large ones.
-struct Builder<'a> {
-    body: &'a Bytes,
-    pieces: Vec<Bytes>,
-    open: BytesMut,
-    first: bool,
-}
-
-impl<'a> Builder<'a> {
-    fn new(body: &'a Bytes) -> Self {
-        Self { body, pieces: Vec::new(), open: BytesMut::with_capacity(512), first: true }
-    }
-
-    fn text(&mut self, text: &str) {
-        self.open.extend_from_slice(text.as_bytes());
-    }
-
-    /// A comma before every block but the first.
-    fn separate(&mut self) {
-        if !self.first {
-            self.text(",");
-        }
-        self.first = false;
-    }
-
-    /// A piece that may be a slice of the server's own bytes.
-    fn raw(&mut self, text: &str) {
-        let own = self.body.as_ptr_range();
-        let piece = text.as_bytes().as_ptr_range();
-        if text.len() < SHARED_FROM || piece.start < own.start || piece.end > own.end {
-            return self.text(text);
-        }
-        if !self.open.is_empty() {
-            self.pieces.push(self.open.split().freeze());
-        }
-        self.pieces.push(self.body.slice_ref(text.as_bytes()));
-    }
-
-    fn finish(mut self) -> Vec<Bytes> {
-        if !self.open.is_empty() {
-            self.pieces.push(self.open.freeze());
-        }
-        self.pieces
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gatehouse_types::InteractionId;
+use gatehouse_types::{InteractionId, shown};
 use time::OffsetDateTime;
 use tokio::time::timeout;
 
@@ -120,7 +120,7 @@ impl Calls {
             replica: self.replica,
             server: tool.server.name.clone(),
             tool: tool.name.clone(),
-            title: words::bounded(&tool.title, 200),
+            title: shown::line(&tool.title, 200),
             arguments: mask::masked(shown, SHOWN_BYTES, &tool.server.mask_rules, &tool.name),
             arguments_bytes: i64::try_from(arguments.len()).unwrap_or(i64::MAX),
             hints: tool.hints,

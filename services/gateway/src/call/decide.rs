@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gatehouse_mcp::client::RequestError;
-use gatehouse_types::{Hints, PermissionMode, Policy};
+use gatehouse_types::{Hints, PermissionMode, Policy, shown};
 
-use super::words;
 use crate::catalog::{Offer, Tool};
 
 /// What becomes of a call.
@@ -107,7 +106,7 @@ pub fn decide<'a>(
     call: Call<'_>,
     standing: impl FnOnce(&Tool) -> Standing,
 ) -> Decision<'a> {
-    let no_such_tool = || Decision::Refuse(Refusal::NoSuchTool(words::bounded(call.name, 128)));
+    let no_such_tool = || Decision::Refuse(Refusal::NoSuchTool(shown::line(call.name, 128)));
     let Some(tool) = offer.and_then(|offer| offer.find(call.name)) else { return no_such_tool() };
     if call.arguments.len() > call.most as usize {
         return Decision::Refuse(Refusal::ArgumentsTooLarge { size: call.arguments.len(), most: call.most });

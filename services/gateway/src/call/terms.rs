@@ -99,6 +99,7 @@ mod tests {
             hints: Hints { read_only: false, destructive: false, idempotent: false, open_world: true },
             policy: Policy::Ask,
             definition: Ok("{}".to_owned()),
+            output: None,
         }
     }
 

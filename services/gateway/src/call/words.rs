@@ -7,7 +7,7 @@ mod cause;
 use std::{borrow::Cow, time::Duration};
 
 use gatehouse_mcp::client::RequestError;
-use gatehouse_types::{Hints, Locale};
+use gatehouse_types::{Hints, Locale, shown::block};
 
 pub use self::{
     cards::{card_closed, denied, no_card, waiting},
@@ -200,7 +200,7 @@ pub fn failed(server: &str, error: &RequestError, hints: Hints, timeout: Duratio
         }
         RequestError::Cancelled => stopped(Stop::Cancelled),
         RequestError::Rpc { code, message, .. } => {
-            let message = bounded(message, EXCERPT);
+            let message = block(message, EXCERPT);
             let words = Words::new(
                 format!("the server `{server}` refused the call: {message} ({code})"),
                 format!("服务器 `{server}` 拒绝了调用：{message} ({code})"),
@@ -250,17 +250,7 @@ pub fn excerpt(output: &Output) -> String {
     let begin = text.find("\"text\":\"").map_or(0, |place| place + 8);
     let inside = &text[begin..];
     let end = inside.find("\"}").unwrap_or(inside.len());
-    crate::audit::mask::mask_text(&bounded(&inside[..end], 500)).into_owned()
-}
-
-/// A text of somebody else's: at most `most` characters, without control and direction-changing characters.
-pub fn bounded(text: &str, most: usize) -> String {
-    let hidden = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-    };
-    let clean: String = text.chars().map(|c| if hidden(c) { '\u{fffd}' } else { c }).take(most + 1).collect();
-    crate::catalog::clean::cut(&clean, most).into_owned()
+    crate::audit::mask::mask_text(&block(&inside[..end], 500)).into_owned()
 }
 
 #[cfg(test)]

@@ -7,9 +7,16 @@
 
 use std::borrow::Cow;
 
-use crate::raw::{self, RawObject};
+use super::structure;
+use crate::{
+    raw::{self, RawObject},
+    results,
+};
 use gatehouse_mcp::{message::MOST_DEPTH, scan};
-use gatehouse_types::hints::{DeclaredHints, Hints};
+use gatehouse_types::{
+    Settings,
+    hints::{DeclaredHints, Hints},
+};
 
 /// What a definition says that Gatehouse itself needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +34,34 @@ pub struct Facts {
     /// `execution.taskSupport`: `forbidden` when absent or unknown.
     pub task_support: String,
 }
+
+/// How much engines are shown, in Unicode characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Of a description.
+    pub description_chars: usize,
+    /// Of the structure of results, after the description.
+    pub structure_chars: usize,
+    /// Of a result.
+    pub result_chars: usize,
+}
+
+impl Bounds {
+    /// Everything of a description, and no structure of results.
+    pub const NONE: Self = Self { description_chars: usize::MAX, structure_chars: 0, result_chars: 0 };
+
+    /// What the settings say.
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            description_chars: settings.tool_description_chars as usize,
+            structure_chars: settings.tool_structure_chars as usize,
+            result_chars: results::shown_chars(settings),
+        }
+    }
+}
+
+/// Where a tool says how much of its results Claude Code shows.
+const RESULT_SIZE: &str = "anthropic/maxResultSizeChars";
 
 /// A definition that engines cannot take, in words for an admin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,8 +102,8 @@ pub fn facts(definition: &str) -> Facts {
 
 /// The definition for engines under its exposed name, or why there is none.
 ///
-/// `hints` are the effective ones; `description_chars` cuts the description (Unicode characters).
-pub fn clean(definition: &str, name: &str, hints: Hints, description_chars: usize) -> Result<String, Unusable> {
+/// `hints` are the effective ones. The description is followed by the structure of results, each cut on its own.
+pub fn clean(definition: &str, name: &str, hints: Hints, bounds: &Bounds) -> Result<String, Unusable> {
     let tool = RawObject::parse(definition).ok_or(Unusable::NotAnObject)?;
     if tool.string("name").is_none_or(|own| own.is_empty()) {
         return Err(Unusable::NoName);
@@ -78,15 +113,15 @@ pub fn clean(definition: &str, name: &str, hints: Hints, description_chars: usiz
     if let Some(title) = tool.string("title") {
         members.push(("title".into(), quoted(&title).into()));
     }
-    if let Some(description) = tool.string("description") {
-        members.push(("description".into(), quoted(&cut(&description, description_chars)).into()));
+    if let Some(description) = description(&tool, bounds) {
+        members.push(("description".into(), quoted(&description).into()));
     }
     members.push(("inputSchema".into(), input_schema(schema)?));
     members.push(("annotations".into(), annotations(&tool, hints).into()));
     for (key, value) in &tool.0 {
         let kept = match key.as_ref() {
-            "name" | "title" | "description" | "inputSchema" | "annotations" | "outputSchema" | "execution" => false,
-            "_meta" => raw::first_byte(value) == b'{',
+            "name" | "title" | "description" | "inputSchema" | "annotations" | "outputSchema" | "execution"
+            | "_meta" => false,
             "icons" => well_formed_icons(value),
             _ => true,
         };
@@ -94,7 +129,31 @@ pub fn clean(definition: &str, name: &str, hints: Hints, description_chars: usiz
             members.push((key.clone(), (*value).into()));
         }
     }
+    members.push(("_meta".into(), meta(&tool, bounds).into()));
     Ok(raw::join(members.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))))
+}
+
+/// The description, and what the tool's results look like.
+fn description<'a>(tool: &RawObject<'a>, bounds: &Bounds) -> Option<Cow<'a, str>> {
+    let own = tool.string("description");
+    let summary = tool.get("outputSchema").and_then(|schema| structure::summary(schema, bounds.structure_chars));
+    let cut = |own: Cow<'a, str>| match cut(&own, bounds.description_chars) {
+        Cow::Borrowed(whole) if whole.len() == own.len() => own,
+        shorter => Cow::Owned(shorter.into_owned()),
+    };
+    match (own.map(cut), summary) {
+        (Some(own), Some(summary)) if !own.is_empty() => Some(format!("{own}\n\n{summary}").into()),
+        (_, Some(summary)) => Some(summary.into()),
+        (own, None) => own,
+    }
+}
+
+/// The server's own `_meta`, and how much of a result Claude Code shows.
+fn meta(tool: &RawObject<'_>, bounds: &Bounds) -> String {
+    let own = tool.object("_meta").unwrap_or_default();
+    let shown = bounds.result_chars.to_string();
+    let kept = own.0.iter().filter(|(key, _)| key != RESULT_SIZE).map(|(key, value)| (key.as_ref(), *value));
+    raw::join(kept.chain([(RESULT_SIZE, shown.as_str())]))
 }
 
 /// At most `most` characters; a cut text ends in `…`.
@@ -165,144 +224,4 @@ fn well_formed_icons(icons: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: false, open_world: true };
-
-    fn cleaned(definition: &Value) -> Value {
-        let text = clean(&definition.to_string(), "s__t", HINTS, 2_000).unwrap();
-        serde_json::from_str(&text).unwrap()
-    }
-
-    #[test]
-    fn a_good_definition_keeps_its_schema_letter_for_letter_and_its_unknown_members() {
-        let definition = r##"{"name":"t","x-own":{"n":1.0},"inputSchema":{"$schema":"s", "type":"object","properties":{"a":{"$ref":"#/$defs/a","maximum":1e3}},"$defs":{"a":{}}},"_meta":{"k":1}}"##;
-        let text = clean(definition, "s__t", HINTS, 2_000).unwrap();
-        insta::assert_snapshot!(text, @r##"{"name":"s__t","inputSchema":{"$schema":"s", "type":"object","properties":{"a":{"$ref":"#/$defs/a","maximum":1e3}},"$defs":{"a":{}}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":false,"openWorldHint":true},"x-own":{"n":1.0},"_meta":{"k":1}}"##);
-    }
-
-    #[test]
-    fn members_of_a_wrong_type_are_dropped_alone() {
-        for (member, value) in [
-            ("description", json!(null)),
-            ("description", json!(5)),
-            ("title", json!({})),
-            ("outputSchema", json!("x")),
-            ("outputSchema", json!({"type": "object"})),
-            ("icons", json!({"src": "x"})),
-            ("icons", json!([{"source": "x"}])),
-            ("icons", json!([{"src": "x", "sizes": "48x48"}])),
-            ("_meta", json!([])),
-            ("_meta", json!(null)),
-            ("execution", json!({"taskSupport": "sometimes"})),
-        ] {
-            let mut definition = json!({"name": "t", "inputSchema": {"type": "object"}});
-            definition[member] = value;
-            assert_eq!(cleaned(&definition).get(member), None, "{definition}");
-        }
-    }
-
-    #[test]
-    fn wrong_annotations_give_way_to_the_effective_hints() {
-        for annotations in
-            [json!(null), json!("x"), json!({"readOnlyHint": "yes", "title": 5, "destructiveHint": null})]
-        {
-            let definition = json!({"name": "t", "inputSchema": {"type": "object"}, "annotations": annotations});
-            let expected =
-                json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": false, "openWorldHint": true});
-            assert_eq!(cleaned(&definition)["annotations"], expected);
-        }
-    }
-
-    #[test]
-    fn an_input_schema_is_mended_at_its_root_only() {
-        for (schema, expected) in [
-            (json!({}), json!({"type": "object"})),
-            (json!({"properties": {"a": {}}}), json!({"type": "object", "properties": {"a": {}}})),
-            (json!({"type": "object", "properties": null}), json!({"type": "object"})),
-            (json!({"type": "object", "required": "a"}), json!({"type": "object"})),
-            (json!({"type": "object", "required": null, "anyOf": []}), json!({"type": "object", "anyOf": []})),
-        ] {
-            assert_eq!(cleaned(&json!({"name": "t", "inputSchema": schema}))["inputSchema"], expected);
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_mended_says_why() {
-        for (definition, why) in [
-            (json!([]), Unusable::NotAnObject),
-            (json!({"inputSchema": {"type": "object"}}), Unusable::NoName),
-            (json!({"name": "", "inputSchema": {"type": "object"}}), Unusable::NoName),
-            (json!({"name": "t"}), Unusable::InputSchema("is missing")),
-            (json!({"name": "t", "inputSchema": null}), Unusable::InputSchema("is not a JSON object")),
-            (
-                json!({"name": "t", "inputSchema": {"type": "array"}}),
-                Unusable::InputSchema("has a `type` other than \"object\""),
-            ),
-            (
-                json!({"name": "t", "inputSchema": {"type": null}}),
-                Unusable::InputSchema("has a `type` other than \"object\""),
-            ),
-            (
-                json!({"name": "t", "inputSchema": {"type": "object", "properties": []}}),
-                Unusable::InputSchema("has `properties` that are not an object"),
-            ),
-        ] {
-            assert_eq!(clean(&definition.to_string(), "s__t", HINTS, 2_000), Err(why));
-        }
-    }
-
-    #[test]
-    fn a_long_description_is_cut_at_a_character() {
-        assert_eq!(cut("añb", 3), "añb");
-        assert_eq!(cut("añbc", 3), "añ…");
-    }
-
-    #[test]
-    fn facts_count_only_well_typed_members() {
-        let facts = facts(
-            r#"{"name":"t","title":5,"annotations":{"title":"T","readOnlyHint":1,"openWorldHint":false},"execution":{"taskSupport":"required"}}"#,
-        );
-        assert_eq!((facts.title.as_str(), facts.task_support.as_str()), ("T", "required"));
-        assert_eq!(facts.declared, DeclaredHints { open_world: Some(false), ..DeclaredHints::default() });
-    }
-
-    proptest! {
-        #[test]
-        fn whatever_a_server_sends_the_cleaned_definition_is_one_that_engines_take(
-            title in value(), description in value(), annotations in value(), icons in value(), meta in value(),
-            properties in value(), required in value(), kind in value(),
-        ) {
-            let schema = json!({"type": kind, "properties": properties, "required": required});
-            let definition = json!({"name": "t", "title": title, "description": description, "annotations": annotations,
-                "icons": icons, "_meta": meta, "inputSchema": schema});
-            if let Ok(text) = clean(&definition.to_string(), "s__t", HINTS, 50) {
-                let tool: Value = serde_json::from_str(&text).unwrap();
-                prop_assert!(tool["inputSchema"]["type"] == "object");
-                prop_assert!(tool["inputSchema"].get("properties").is_none_or(Value::is_object));
-                prop_assert!(tool["inputSchema"].get("required").is_none_or(Value::is_array));
-                prop_assert!(tool.get("description").is_none_or(Value::is_string));
-                prop_assert!(tool.get("title").is_none_or(Value::is_string));
-                prop_assert!(tool.get("_meta").is_none_or(Value::is_object));
-                prop_assert!(tool["annotations"]["readOnlyHint"].is_boolean());
-                prop_assert!(tool["annotations"].get("title").is_none_or(Value::is_string));
-            }
-        }
-    }
-
-    fn value() -> impl Strategy<Value = Value> {
-        prop_oneof![
-            Just(Value::Null),
-            Just(json!("object")),
-            Just(json!(["a"])),
-            Just(json!([{"src": "x"}])),
-            Just(json!({"title": 3, "a": {}})),
-            Just(json!(1.5)),
-            Just(json!(true)),
-        ]
-    }
-}
+mod tests;

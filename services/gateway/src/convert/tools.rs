@@ -139,7 +139,7 @@ pub fn tool(tool: Tool, exposed: String) -> v1::Tool {
     let problem = if exposed.is_empty() {
         "the server does not list it now".to_owned()
     } else {
-        let usable = clean(&tool.definition, &exposed, effective, usize::MAX);
+        let usable = clean(&tool.definition, &exposed, effective, &clean::Bounds::NONE);
         usable.err().map(|unusable| unusable.to_string()).unwrap_or_default()
     };
     v1::Tool {

@@ -94,7 +94,7 @@ impl Edge {
                 }
             }
             _ => {
-                let words = format!("there is no method `{}`", crate::call::words::bounded(method, 100));
+                let words = format!("there is no method `{}`", gatehouse_types::shown::line(method, 100));
                 answer(accepts, vec![encode::error(Some(id), METHOD_NOT_FOUND, &words, None)])
             }
         }

@@ -125,7 +125,7 @@ impl Edge {
             },
             "subscriptions/listen" => self.listen(post, id, params),
             _ => {
-                let words = format!("there is no method `{}`", crate::call::words::bounded(method, 100));
+                let words = format!("there is no method `{}`", gatehouse_types::shown::line(method, 100));
                 refuse(id, &Refusal(StatusCode::NOT_FOUND, METHOD_NOT_FOUND, words, None))
             }
         }

@@ -7,6 +7,9 @@ use std::borrow::Cow;
 
 /// The JSON text with `\ufffd` in place of each escape that is half a character. Borrowed when there is none.
 pub(crate) fn mended(json: &str) -> Cow<'_, str> {
+    if !json.contains("\\u") {
+        return Cow::Borrowed(json);
+    }
     let bytes = json.as_bytes();
     let mut out = String::new();
     let mut done = 0;

@@ -1,19 +1,42 @@
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 
+mod bounds;
+mod files;
+mod fuzz;
+
+const LIMITS: Limits = Limits { text_chars: 100_000, text_bytes: usize::MAX, media_bytes: 5_000_000 };
+const CONTEXT: Context<'_> = Context { known: Known::ALL, locale: Locale::En, limits: LIMITS, schema: None };
+
 fn processed(result: &Value) -> Value {
-    processed_at(result, Known::ALL)
+    joined(&planned(result, &CONTEXT).finish(&[]))
 }
 
-fn processed_at(result: &Value, known: Known) -> Value {
-    let body = Bytes::from(result.to_string());
-    joined(&for_engine(&body, known).unwrap())
+fn planned(result: &Value, cx: &Context<'_>) -> Plan {
+    plan(&Bytes::from(result.to_string()), cx).unwrap()
 }
 
 fn joined(output: &Output) -> Value {
     serde_json::from_slice(&output.pieces.concat()).unwrap()
+}
+
+/// The text of each text block.
+fn texts(result: &Value) -> Vec<&str> {
+    let blocks = result["content"].as_array().unwrap().iter().filter(|block| block["type"] == "text");
+    blocks.filter_map(|block| block["text"].as_str()).collect()
+}
+
+/// Files as they would be saved in the workspace.
+fn saved(plan: &Plan) -> Vec<Saved> {
+    let saved = |save: &Save| Saved {
+        path: format!(".agent/mcp/call/{}", save.place),
+        size: save.content.len() as u64,
+        media_type: save.media_type.clone(),
+        place: Place::Workspace,
+        problem: None,
+    };
+    plan.saves.iter().map(saved).collect()
 }
 
 #[test]
@@ -23,6 +46,8 @@ fn a_structured_result_that_a_text_block_already_holds_is_not_repeated() {
         "{\n  \"b\": [2.5],\n  \"a\": 1.0\n}",
         "```json\n{\"a\":1,\"b\":[2.5]}\n```",
         "```\n{\"a\":1,\"b\":[2.5]}```",
+        "\n````JSON\n{\n  \"a\": 1,\n  \"b\": [25e-1]\n}\n````\n",
+        "~~~json\n{\"a\":1,\"b\":[2.5]}\n~~~",
     ] {
         let block = json!({"type": "text", "text": text, "annotations": {"priority": 1}});
         let result = json!({"content": [block], "structuredContent": {"a": 1, "b": [2.5]}});
@@ -32,10 +57,44 @@ fn a_structured_result_that_a_text_block_already_holds_is_not_repeated() {
 
 #[test]
 fn a_structured_result_that_no_text_block_holds_is_appended_as_text() {
-    for text in ["{\"a\":2}", "a is 1", "see: {\"a\":1}", "{\"a\":1,\"c\":0}", "[1]"] {
+    for text in [
+        "{\"a\":2}",
+        "a is 1",
+        "```json\n{\"a\":2}\n```",
+        "```python\n{\"a\":1}\n```",
+        "```json\n{\"a\":1}\n```\nmore",
+        "``\n{\"a\":1}\n``",
+        "see: {\"a\":1}",
+        "{\"a\":1,\"c\":0}",
+        "[1]",
+    ] {
         let result = json!({"content": [{"type": "text", "text": text}], "structuredContent": {"a": 1}});
         let appended = json!({"type": "text", "text": "{\"a\":1}"});
         assert_eq!(processed(&result), json!({"content": [{"type": "text", "text": text}, appended]}));
+    }
+}
+
+#[test]
+fn equal_json_is_equal_by_its_values() {
+    for (text, structured, same) in [
+        ("[9007199254740993]", "[9007199254740993]", true),
+        ("[9007199254740993]", "[9007199254740992]", false),
+        ("[9007199254740993]", "[9007199254740992.0]", false),
+        ("[-9223372036854775808]", "[-9223372036854775808.0]", false),
+        ("[18446744073709551615]", "[18446744073709551614]", false),
+        ("[1e400]", "[1e401]", false),
+        ("[1e2]", "[100]", true),
+        ("[0]", "[-0.0]", true),
+        ("[\"\\u00e9\"]", "[\"é\"]", true),
+        ("{\"a\":[1,{}],\"b\":null}", "{ \"b\": null, \"a\": [1, {}] }", true),
+        ("{\"a\":1,\"b\":2}", "{\"a\":1,\"c\":2}", false),
+        ("5", "5.0", true),
+        ("true", "true", true),
+        ("\"x\"", "\"x\"", true),
+        ("x", "\"x\"", false),
+    ] {
+        assert_eq!(Structured::new(structured).is_in(text), same, "{text} {structured}");
+        assert_eq!(Structured::new(text).is_in(structured), same, "{structured} {text}");
     }
 }
 
@@ -96,17 +155,6 @@ fn a_block_that_would_cost_the_engine_the_whole_result_becomes_text() {
 }
 
 #[test]
-fn an_older_engine_gets_newer_blocks_as_text() {
-    let audio = json!({"type": "audio", "data": "AA==", "mimeType": "audio/wav"});
-    let link = json!({"type": "resource_link", "uri": "a:b", "name": "n", "mimeType": "text/plain"});
-    let result = json!({"content": [audio, link]});
-    assert_eq!(processed_at(&result, Known::at("2025-06-18")), result);
-    let old = processed_at(&result, Known::at("2024-11-05"));
-    assert_eq!(old["content"][1], json!({"type": "text", "text": "Resource link: n a:b (text/plain)"}));
-    assert_eq!(old["content"][0]["type"], "text");
-}
-
-#[test]
 fn an_answer_that_is_no_tool_result_is_refused() {
     for (text, why) in [
         ("[]", NotAResult::NotAnObject),
@@ -124,30 +172,4 @@ fn a_refusal_tells_the_model_that_it_is_an_error() {
         joined(&refusal("there is no tool `x`")),
         json!({"content": [{"type": "text", "text": "Error: there is no tool `x`"}], "isError": true})
     );
-}
-
-proptest! {
-    #[test]
-    fn whatever_a_server_sends_an_engine_gets_a_well_formed_result(
-        blocks in proptest::collection::vec(block(), 0..4), structured in block(), is_error in proptest::bool::ANY,
-    ) {
-        let result = processed(&json!({"content": blocks, "structuredContent": structured, "isError": is_error}));
-        prop_assert_eq!(result.get("isError").is_some(), is_error);
-        prop_assert_eq!(result.get("structuredContent"), None);
-        for block in result["content"].as_array().unwrap() {
-            prop_assert!(block["type"].is_string());
-            prop_assert!(block.get("_meta").is_none_or(Value::is_object));
-        }
-    }
-}
-
-fn block() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        Just(Value::Null),
-        Just(json!({"type": "text", "text": "{\"a\":1}", "_meta": 5})),
-        Just(json!({"type": "text", "text": "x"})),
-        Just(json!({"a": 1})),
-        Just(json!([1, {"type": "text"}])),
-        Just(json!({"type": "resource", "resource": {"uri": "a:b", "blob": "AA=="}, "annotations": null})),
-    ]
 }

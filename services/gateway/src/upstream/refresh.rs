@@ -386,6 +386,6 @@ pub(crate) fn request_error_words(error: &RequestError) -> String {
         }
         RequestError::Forbidden { .. } => "it refuses access (403): check what the credentials allow".to_owned(),
         RequestError::Http { status: 404, .. } => "there is nothing at this path (404): check the URL".to_owned(),
-        other => crate::call::words::bounded(&other.to_string(), 500),
+        other => gatehouse_types::shown::line(&other.to_string(), 500),
     }
 }

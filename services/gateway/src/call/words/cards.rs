@@ -2,7 +2,9 @@
 
 use gatehouse_types::InteractionId;
 
-use super::{Words, bounded};
+use gatehouse_types::shown::block;
+
+use super::Words;
 use crate::{audit::Outcome, call::card::Closed};
 
 /// Longest reason that is passed on, in characters.
@@ -10,7 +12,7 @@ const REASON: usize = 2_000;
 
 /// A person said no.
 pub fn denied(reason: &str) -> Words {
-    let reason = bounded(reason.trim(), REASON);
+    let reason = block(reason.trim(), REASON);
     if reason.is_empty() {
         return Words::fixed(
             "the user did not approve this call. Nothing was carried out. Do not repeat it; ask the user how to go on.",

@@ -3,12 +3,14 @@
 use gatehouse_mcp::client::{OpenError, RequestError};
 use gatehouse_outbound::{Error as Outbound, TlsFailure};
 
-use super::{EXCERPT, NOTHING, Words, bounded};
+use gatehouse_types::shown::block;
+
+use super::{EXCERPT, NOTHING, Words};
 use crate::audit::Outcome;
 
 /// A server that could not be connected to.
 pub fn not_opened(server: &str, why: &Words) -> (Outcome, Words) {
-    let (en, zh) = (bounded(&why.en, EXCERPT), bounded(&why.zh, EXCERPT));
+    let (en, zh) = (block(&why.en, EXCERPT), block(&why.zh, EXCERPT));
     let words = Words::new(
         format!("the server `{server}` cannot be used now: {en}. {}", NOTHING.en),
         format!("服务器 `{server}` 现在无法使用：{zh}。{}", NOTHING.zh),
@@ -22,7 +24,7 @@ pub fn cause(error: &OpenError) -> Words {
     let zh = match error {
         OpenError::Request(error) => request(error),
         OpenError::UnsupportedVersion { version } => {
-            format!("它使用的 MCP 版本 {} 不受支持", bounded(version, 100))
+            format!("它使用的 MCP 版本 {} 不受支持", block(version, 100))
         }
         OpenError::BadHeader(_) => "它的请求头或会话标识无法通过 HTTP 发送".to_owned(),
     };
@@ -36,7 +38,7 @@ fn request(error: &RequestError) -> String {
         RequestError::Lost(_) => "连接在应答之前中断".to_owned(),
         RequestError::TimedOut => "它没有在允许的时间内应答".to_owned(),
         RequestError::Cancelled => "请求被取消".to_owned(),
-        RequestError::Rpc { code, message, .. } => format!("它应答了错误 {code}：{}", bounded(message, 500)),
+        RequestError::Rpc { code, message, .. } => format!("它应答了错误 {code}：{}", block(message, 500)),
         RequestError::Unauthorized { .. } => "它不接受凭据 (401)：请检查服务器的请求头".to_owned(),
         RequestError::Forbidden { .. } => "它拒绝访问 (403)：请检查凭据的权限".to_owned(),
         RequestError::Http { status: 404, .. } => "该路径下什么都没有 (404)：请检查 URL".to_owned(),
