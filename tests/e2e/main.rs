@@ -1,6 +1,7 @@
 //! The whole product, from outside: the built binary, MCP over HTTP, gRPC. Real peers, and fake servers that lie.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
+mod approvals;
 mod edge_protocol;
 mod faults;
 mod interop;

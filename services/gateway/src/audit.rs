@@ -7,7 +7,7 @@
 pub mod mask;
 pub mod writer;
 
-use gatehouse_types::{CallId, ReplicaId, RunId, ServerId, SessionId};
+use gatehouse_types::{CallId, InteractionId, ReplicaId, RunId, ServerId, SessionId};
 use time::OffsetDateTime;
 
 /// A call as it came.
@@ -43,7 +43,30 @@ pub struct Started {
     pub trace_id: String,
     /// The replica that runs it.
     pub replica: ReplicaId,
+    /// The tool's policy; empty when the tool was not found.
+    pub policy: &'static str,
+    /// The session's permission mode.
+    pub mode: &'static str,
+    /// What was decided about it.
+    pub decided: Decided,
 }
+
+/// Who decided about a call, and how.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// `allowed`, `granted`, `approved`, `approved_for_session`, `denied`, [`WAITING`] while a person is asked, or the word that
+    /// closed the card; empty when the call was refused before anything was decided.
+    pub word: &'static str,
+    /// The person; empty when nobody was asked.
+    pub by: String,
+    /// When the person answered.
+    pub at: Option<OffsetDateTime>,
+    /// The card.
+    pub interaction: Option<InteractionId>,
+}
+
+/// [`Decided::word`] while a person is asked.
+pub const WAITING: &str = "waiting";
 
 /// How a call ended.
 #[derive(Debug, Clone)]
@@ -60,6 +83,10 @@ pub struct Ended {
     pub structured_result: Option<String>,
     /// What went wrong, for people; empty when nothing did.
     pub error: String,
+    /// Paths of saved files.
+    pub files: Vec<String>,
+    /// What did not match the output schema, and what could not be checked or saved.
+    pub notes: Vec<String>,
 }
 
 /// How a call can end (`calls.outcome`).
@@ -79,6 +106,8 @@ pub enum Outcome {
     Unknown,
     /// It could not be sent: nothing was carried out.
     NotSent,
+    /// The gateway ended while a person was asked: nothing was carried out.
+    Interrupted,
 }
 
 impl Outcome {
@@ -92,6 +121,7 @@ impl Outcome {
             Self::Cancelled => "cancelled",
             Self::Unknown => "unknown",
             Self::NotSent => "not_sent",
+            Self::Interrupted => "interrupted",
         }
     }
 }

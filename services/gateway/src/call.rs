@@ -1,38 +1,45 @@
 //! One tool call, from the name that an engine used to the result that it gets.
 //!
-//! decide ([`mod@decide`], pure) → record → connection → send → result ([`crate::results`], pure) → record. The call does not
-//! depend on the engine's connection: it runs until the server answers, its time is over, or someone cancels it.
+//! decide ([`mod@decide`], pure) → ask a person, if need be ([`ask`]) → record → connection → send ([`send`]) → result
+//! ([`crate::results`], pure) → record. The call does not depend on the engine's connection: it runs until the server answers, its
+//! time is over, or someone cancels it.
 
+mod ask;
+pub mod card;
 pub mod decide;
+mod send;
+pub mod terms;
 pub mod words;
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use gatehouse_mcp::client::{Answer, Call as CallTag, Progress, RequestError, RequestOptions};
-use gatehouse_mcp::encode::{Params, Piece};
-use gatehouse_types::{CallId, Clock, ReplicaId};
+use gatehouse_mcp::client::Progress;
+use gatehouse_types::{CallId, Clock, Locale, ReplicaId};
 use sha2::{Digest as _, Sha256};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::decide::{Decision, Retry, decide, retry};
+use self::{
+    ask::{Approval, Asked, Question},
+    decide::{Decision, Permit, Standing, decide},
+    words::{Told, Words},
+};
 use crate::{
     audit::{
-        Ended, Outcome, Started, mask,
+        Decided, Ended, Outcome, Started, mask,
         writer::{Begun, Writer},
     },
     catalog::{Catalog, Tool},
+    peers::Cards,
     results::{self, Known, Output},
-    snapshot::{Principal, Session, Snapshot},
-    store::{ANSWER_WITHIN, within},
-    upstream::{Acquire, Upstreams},
+    snapshot::{Facts, Principal, Session, Snapshot},
+    store::{ANSWER_WITHIN, Pool, within},
+    upstream::Upstreams,
 };
 
 /// How often a decision that went stale is made anew before the call is refused.
 const DECISIONS: u32 = 10;
-/// A read-only call that takes longer gets its audit row while it still runs.
-const RECORD_AFTER: Duration = Duration::from_secs(1);
 
 /// What calls need.
 pub struct Calls {
@@ -40,8 +47,12 @@ pub struct Calls {
     pub snapshot: Arc<Snapshot>,
     /// Connections to servers.
     pub upstreams: Arc<Upstreams>,
+    /// Cards.
+    pub cards: Cards,
     /// The audit.
     pub audit: Writer,
+    /// The database, for what a person's answer changes.
+    pub pool: Pool,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// This replica.
@@ -52,6 +63,8 @@ pub struct Calls {
 
 /// A call as it came.
 pub struct Request {
+    /// Its id in the audit.
+    pub id: CallId,
     /// The session.
     pub session: Arc<Session>,
     /// Whose token brought it; `None` when no engine did.
@@ -70,8 +83,13 @@ pub struct Request {
     pub trace_id: String,
 }
 
-/// Where progress goes.
-pub type OnProgress<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
+/// Hears how a call goes on, for whoever waits for it.
+pub trait Listener: Send + Sync {
+    /// The server reports progress.
+    fn progress(&self, report: Progress<'_>);
+    /// The call waits for a person, in words for people; or no longer does.
+    fn waits(&self, what_for: Option<&str>);
+}
 
 /// What a call came to.
 #[derive(Debug)]
@@ -82,240 +100,245 @@ pub struct Reply {
     pub output: Output,
 }
 
-/// How the wait for a server ended.
-enum End {
-    Answered(Answer),
-    Failed(RequestError),
-    NotOpened(String),
-    Stopped(words::Stop),
+/// A call that is under way.
+struct Flight<'a> {
+    request: &'a Request,
+    listener: &'a dyn Listener,
+    id: CallId,
+    began: Instant,
+    /// What a person said, as long as it is not used up.
+    approval: Option<Approval>,
+    /// The row that the audit has been given because the call waits or waited for a person.
+    waiting: Option<Arc<Started>>,
+}
+
+/// The state that a decision is made on.
+struct Ground {
+    catalog: Arc<Catalog>,
+    facts: Arc<Facts>,
 }
 
 impl Calls {
     /// Makes a call. Every way it can go ends in a result that the model can read, and in a row of the audit.
-    pub async fn run(&self, request: &Request, on_progress: OnProgress<'_>) -> Reply {
+    pub async fn run(&self, request: &Request, listener: &dyn Listener) -> Reply {
         let _active = request.session.activity.begin();
-        let began = Instant::now();
-        for _ in 0..DECISIONS {
-            if self.snapshot.ensure_trusted().await.is_err() {
-                return self.unrecorded(words::DATABASE);
+        let mut flight =
+            Flight { request, listener, id: request.id, began: Instant::now(), approval: None, waiting: None };
+        let reply = self.fly(&mut flight).await;
+        if let Some(unused) = flight.approval.take() {
+            // The person said yes, and the call did not go out.
+            self.cards.close(unused.card, card::Closed::Superseded).await;
+        }
+        reply
+    }
+
+    async fn fly(&self, flight: &mut Flight<'_>) -> Reply {
+        let request = flight.request;
+        let mut stale = 0;
+        while stale < DECISIONS {
+            let ground = match self.ground(request).await {
+                Ok(ground) => ground,
+                Err(words) => return self.unrecorded(flight, &words),
+            };
+            let Ground { catalog, facts } = &ground;
+            let call = decide::Call {
+                name: &request.name,
+                arguments: &request.arguments,
+                most: catalog.settings.max_arguments_bytes,
+            };
+            let offer = catalog.offer(facts.profile, facts.mode).map(AsRef::as_ref);
+            let decision = decide(offer, facts.mode, call, |tool| standing(tool, facts, flight.approval.as_ref()));
+            let approved = matches!(decision, Decision::Run(_, Permit::Approved));
+            let mut decided = Decided::default();
+            if let Some(void) = flight.approval.take_if(|_| !approved) {
+                decided = void.decided("superseded");
+                self.cards.close(void.card, card::Closed::Superseded).await;
             }
-            let catalog = self.snapshot.catalog();
-            let facts = request.session.facts();
-            if let Some(principal) = &request.principal {
-                match within(ANSWER_WITHIN, self.snapshot.sessions.is_good(principal, facts.epoch)).await {
-                    Ok(true) => {}
-                    Ok(false) => return self.unrecorded(words::SESSION_ENDED),
-                    Err(_) => return self.unrecorded(words::DATABASE),
-                }
-            }
-            let offer = catalog.offer(facts.profile, facts.read_only);
-            let tool = match decide(
-                offer.map(AsRef::as_ref),
-                &request.name,
-                &request.arguments,
-                catalog.settings.max_arguments_bytes,
-            ) {
-                Decision::Run(tool) => Arc::clone(tool),
+            let (tool, permit) = match decision {
+                Decision::Run(tool, permit) => (Arc::clone(tool), permit),
                 Decision::Refuse(refusal) => {
-                    let started = Arc::new(self.started(request, &catalog, None, facts.epoch));
-                    return self.refused(started, began, refusal).await;
+                    let started = flight.started(self, &ground, None, decided);
+                    let words = words::refused(&refusal);
+                    return self.not_sent(started, flight, Outcome::Denied, &words, facts.locale).await;
+                }
+                Decision::Ask { tool, may_remember } => {
+                    let tool = Arc::clone(tool);
+                    let question = Question { ground: &ground, tool: &tool, may_remember };
+                    match self.ask(flight, question).await {
+                        Asked::Approved(approval) => flight.approval = Some(approval),
+                        Asked::Moved => {}
+                        Asked::Ended { decided, outcome, words } => {
+                            let started = flight.started(self, &ground, Some(&tool), decided);
+                            return self.not_sent(started, flight, outcome, &words, facts.locale).await;
+                        }
+                    }
+                    continue;
                 }
             };
-            let started = Arc::new(self.started(request, &catalog, Some(&tool), facts.epoch));
+            let decided = permitted(permit, facts, &tool, flight.approval.as_ref());
+            let started = flight.started(self, &ground, Some(&tool), decided);
             if !tool.hints.read_only {
                 match self.audit.begin(Arc::clone(&started), catalog.epoch).await {
                     Begun::Recorded => {}
-                    Begun::Failed => return self.unwritten(started, began),
+                    Begun::Failed => return self.unwritten(started, flight, facts.locale),
                     Begun::Stale => {
+                        stale += 1;
                         if request.session.ended.is_cancelled() || self.snapshot.refresh().await.is_err() {
-                            return self.unrecorded(words::SESSION_ENDED);
+                            return self.unrecorded(flight, &words::SESSION_ENDED);
                         }
                         continue;
                     }
                 }
             }
-            return self.carry_out(request, &catalog, &tool, started, began, on_progress).await;
+            // Used up: it goes out now.
+            flight.approval = None;
+            return self.carry_out(flight, &ground, &tool, started).await;
         }
-        self.unrecorded(words::KEEPS_CHANGING)
+        self.unrecorded(flight, &words::KEEPS_CHANGING)
     }
 
-    async fn carry_out(
+    /// What the next decision is made on, or why there can be none.
+    async fn ground(&self, request: &Request) -> Result<Ground, Words> {
+        self.snapshot.ensure_trusted().await.map_err(|_| words::DATABASE)?;
+        let (catalog, facts) = (self.snapshot.catalog(), request.session.facts());
+        if let Some(principal) = &request.principal {
+            match within(ANSWER_WITHIN, self.snapshot.sessions.is_good(principal, facts.epoch)).await {
+                Ok(true) => {}
+                Ok(false) => return Err(words::SESSION_ENDED),
+                Err(_) => return Err(words::DATABASE),
+            }
+        }
+        if request.session.ended.is_cancelled() {
+            return Err(words::SESSION_ENDED);
+        }
+        Ok(Ground { catalog, facts })
+    }
+
+    /// Ends a call that did not go out, with its row.
+    async fn not_sent(
         &self,
-        request: &Request,
-        catalog: &Catalog,
-        tool: &Arc<Tool>,
         started: Arc<Started>,
-        began: Instant,
-        on_progress: OnProgress<'_>,
+        flight: &Flight<'_>,
+        outcome: Outcome,
+        words: &Words,
+        locale: Locale,
     ) -> Reply {
-        let mut retries = 0;
-        let foreground = Duration::from_secs(u64::from(catalog.settings.foreground_max_sec));
-        let timeout = tool.server.request_timeout.min(foreground);
-        let end = self.watched(request, tool, &started, timeout, &mut retries, on_progress).await;
-        let server = tool.server.name.as_str();
-        let told = match end {
-            End::Answered(answer) => match results::for_engine(&answer.result_bytes(), request.known) {
-                Ok(output) => {
-                    let outcome = if output.is_error { Outcome::ToolError } else { Outcome::Ok };
-                    let error = if output.is_error { words::excerpt(&output) } else { String::new() };
-                    words::Told { outcome, error, output }
-                }
-                Err(wrong) => words::not_a_result(server, &wrong),
-            },
-            End::Failed(error) => words::failed(server, &error, tool.hints, timeout),
-            End::NotOpened(why) => words::not_opened(server, &why),
-            End::Stopped(stop) => words::stopped(stop),
-        };
-        let keep = catalog.settings.audit_payload_bytes as usize;
-        let ended = Ended {
-            outcome: told.outcome,
-            duration_us: micros(began),
-            retries,
-            result_bytes: i64::try_from(told.output.pieces.iter().map(Bytes::len).sum::<usize>()).unwrap_or(i64::MAX),
-            structured_result: told.output.structured.as_deref().map(|json| mask::masked(json, keep)),
-            error: told.error,
-        };
-        count(&started, &ended);
-        let call = started.id;
-        self.audit.end(started, ended).await;
-        Reply { call, output: told.output }
-    }
-
-    /// Sends the call and watches over it: a cancellation, the end of the session or of the process stop it.
-    async fn watched(
-        &self,
-        request: &Request,
-        tool: &Arc<Tool>,
-        started: &Arc<Started>,
-        timeout: Duration,
-        retries: &mut i32,
-        on_progress: OnProgress<'_>,
-    ) -> End {
-        let stop = CancellationToken::new();
-        let sent = self.send(request, tool, started.id, timeout, &stop, retries, on_progress);
-        tokio::pin!(sent);
-        let late = sleep(RECORD_AFTER);
-        tokio::pin!(late);
-        let mut unrecorded = tool.hints.read_only;
-        let why = loop {
-            tokio::select! {
-                biased;
-                end = &mut sent => return end,
-                () = request.cancel.cancelled() => break words::Stop::Cancelled,
-                () = request.session.ended.cancelled() => break words::Stop::SessionEnded,
-                () = self.draining.cancelled() => break words::Stop::Draining,
-                () = &mut late, if unrecorded => {
-                    unrecorded = false;
-                    self.audit.still_running(Arc::clone(started)).await;
-                }
-            }
-        };
-        // The client tells the server, and comes back with what it has.
-        stop.cancel();
-        match sent.await {
-            End::Failed(RequestError::Cancelled) => End::Stopped(why),
-            end => end,
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "one call site, and each is a different thing")]
-    async fn send(
-        &self,
-        request: &Request,
-        tool: &Arc<Tool>,
-        call: CallId,
-        timeout: Duration,
-        stop: &CancellationToken,
-        retries: &mut i32,
-        on_progress: OnProgress<'_>,
-    ) -> End {
-        let arguments = std::str::from_utf8(&request.arguments).unwrap_or("{}");
-        let members = [("name", Piece::Text(&tool.name)), ("arguments", Piece::Json(arguments))];
-        let params = Params::new(if arguments.is_empty() { &members[..1] } else { &members });
-        let options = RequestOptions {
-            timeout: Some(timeout),
-            cancel: Some(stop),
-            on_progress: Some(on_progress),
-            call: Some(CallTag(call)),
-        };
-        loop {
-            let acquired = stop.run_until_cancelled(self.upstreams.acquire(&tool.server, &request.session)).await;
-            let lease = match acquired {
-                None => return End::Failed(RequestError::Cancelled),
-                Some(Ok(lease)) => lease,
-                Some(Err(Acquire::Open(why))) => return End::NotOpened(why),
-                Some(Err(Acquire::Busy)) => return End::NotOpened(words::BUSY.to_owned()),
-            };
-            let error = match lease.connection().request("tools/call", &params, options).await {
-                Ok(answer) => return End::Answered(answer),
-                Err(error) => error,
-            };
-            if matches!(error, RequestError::SessionGone) {
-                self.upstreams.discard(&lease).await;
-            }
-            match retry(&error, tool.hints, *retries) {
-                Retry::Again => {
-                    *retries += 1;
-                    tracing::info!(call.id = %call, server.name = tool.server.name, error.message = %error, "call is sent again");
-                }
-                Retry::Stop => return End::Failed(error),
-            }
-        }
-    }
-
-    fn started(&self, request: &Request, catalog: &Catalog, tool: Option<&Arc<Tool>>, session_epoch: i64) -> Started {
-        let arguments = std::str::from_utf8(&request.arguments).unwrap_or_default();
-        Started {
-            id: CallId::new(),
-            session: request.session.id,
-            session_epoch,
-            actor: request.actor.clone(),
-            run: request.session.facts().runs.get(&request.actor).copied(),
-            server_id: tool.map(|tool| tool.server.id),
-            server: tool.map(|tool| tool.server.name.clone()).unwrap_or_default(),
-            tool: tool.map_or_else(|| words::bounded(&request.name, 256), |tool| tool.name.clone()),
-            hints: tool.map_or(0, |tool| tool.hints.to_bits()),
-            started_at: self.clock.now(),
-            arguments: mask::masked(arguments, catalog.settings.audit_payload_bytes as usize),
-            arguments_bytes: i64::try_from(arguments.len()).unwrap_or(i64::MAX),
-            arguments_sha256: Sha256::digest(arguments.as_bytes()).into(),
-            trace_id: request.trace_id.clone(),
-            replica: self.replica,
-        }
-    }
-
-    async fn refused(&self, started: Arc<Started>, began: Instant, refusal: decide::Refusal) -> Reply {
-        let (reply, ended) = refuse(&started, began, Outcome::Denied, refusal.to_string());
+        let (reply, ended) = refuse(&started, flight.began, words::told(outcome, words, locale));
         self.audit.end(started, ended).await;
         reply
     }
 
     /// A call whose row could not be written before it was to go out. It did not go out.
-    fn unwritten(&self, started: Arc<Started>, began: Instant) -> Reply {
-        let (reply, ended) = refuse(&started, began, Outcome::NotSent, words::DATABASE.to_owned());
+    fn unwritten(&self, started: Arc<Started>, flight: &Flight<'_>, locale: Locale) -> Reply {
+        let (reply, ended) = refuse(&started, flight.began, words::told(Outcome::NotSent, &words::DATABASE, locale));
         self.audit.end_unwritten(started, ended);
         reply
     }
 
-    /// A refusal that could not be recorded, because the record itself is what fails. Nothing was sent.
-    #[expect(clippy::unused_self, reason = "reads like its siblings")]
-    fn unrecorded(&self, text: &str) -> Reply {
-        Reply { call: CallId::new(), output: results::refusal(text) }
+    /// A refusal whose record is not waited for, because the record itself may be what fails. Nothing was sent. Only a call that
+    /// has waited for a person has a row.
+    fn unrecorded(&self, flight: &Flight<'_>, words: &Words) -> Reply {
+        let told = words::told(Outcome::NotSent, words, flight.request.session.facts().locale);
+        match &flight.waiting {
+            Some(started) => {
+                let (reply, ended) = refuse(started, flight.began, told);
+                self.audit.end_unwritten(Arc::clone(started), ended);
+                reply
+            }
+            None => Reply { call: flight.id, output: told.output },
+        }
     }
 }
 
-fn refuse(started: &Started, began: Instant, outcome: Outcome, text: String) -> (Reply, Ended) {
-    let output = results::refusal(&text);
+impl Flight<'_> {
+    fn started(&self, calls: &Calls, ground: &Ground, tool: Option<&Arc<Tool>>, decided: Decided) -> Arc<Started> {
+        let request = self.request;
+        let arguments = self.arguments();
+        let keep = ground.catalog.settings.audit_payload_bytes as usize;
+        Arc::new(Started {
+            id: self.id,
+            session: request.session.id,
+            session_epoch: ground.facts.epoch,
+            actor: request.actor.clone(),
+            run: ground.facts.runs.get(&request.actor).copied(),
+            server_id: tool.map(|tool| tool.server.id),
+            server: tool.map(|tool| tool.server.name.clone()).unwrap_or_default(),
+            tool: tool.map_or_else(|| words::bounded(&request.name, 256), |tool| tool.name.clone()),
+            hints: tool.map_or(0, |tool| tool.hints.to_bits()),
+            // The same in every row of one call.
+            started_at: self.waiting.as_ref().map_or_else(|| calls.clock.now(), |waiting| waiting.started_at),
+            arguments: mask::masked(
+                arguments,
+                keep,
+                ground.catalog.mask_rules(tool),
+                tool.map_or("", |tool| &tool.name),
+            ),
+            arguments_bytes: i64::try_from(arguments.len()).unwrap_or(i64::MAX),
+            arguments_sha256: Sha256::digest(arguments.as_bytes()).into(),
+            trace_id: request.trace_id.clone(),
+            replica: calls.replica,
+            policy: tool.map_or("", |tool| tool.policy.as_str()),
+            mode: ground.facts.mode.as_str(),
+            decided,
+        })
+    }
+
+    fn arguments(&self) -> &str {
+        std::str::from_utf8(&self.request.arguments).unwrap_or_default()
+    }
+}
+
+/// What people have said that a call of this tool can stand on now.
+fn standing(tool: &Tool, facts: &Facts, approval: Option<&Approval>) -> Standing {
+    Standing {
+        granted: granted(tool, facts).is_some(),
+        approved: approval
+            .is_some_and(|approval| approval.binding.terms == terms::terms(tool, facts.mode, facts.profile)),
+    }
+}
+
+/// The yes for the rest of the session, when it was given for the definition that the tool has now.
+fn granted<'a>(tool: &Tool, facts: &'a Facts) -> Option<&'a crate::store::snapshot::Granted> {
+    if facts.grants.is_empty() {
+        return None;
+    }
+    let granted = facts.grants.get(&(tool.server.id, tool.name.clone()))?;
+    (granted.fingerprint == tool.fingerprint).then_some(granted)
+}
+
+fn permitted(permit: Permit, facts: &Facts, tool: &Tool, approval: Option<&Approval>) -> Decided {
+    match permit {
+        Permit::Allowed => Decided { word: "allowed", ..Decided::default() },
+        Permit::Approved => approval.map(|approval| approval.decided(approval.word)).unwrap_or_default(),
+        Permit::Granted => {
+            let granted = granted(tool, facts);
+            Decided {
+                word: "granted",
+                by: granted.map(|granted| granted.by.clone()).unwrap_or_default(),
+                at: granted.map(|granted| granted.at),
+                interaction: None,
+            }
+        }
+    }
+}
+
+fn refuse(started: &Started, began: Instant, told: Told) -> (Reply, Ended) {
     let ended = Ended {
-        outcome,
+        outcome: told.outcome,
         duration_us: micros(began),
         retries: 0,
-        result_bytes: i64::try_from(output.pieces.iter().map(Bytes::len).sum::<usize>()).unwrap_or(i64::MAX),
+        result_bytes: size(&told.output),
         structured_result: None,
-        error: text,
+        error: told.error,
+        files: Vec::new(),
+        notes: Vec::new(),
     };
     count(started, &ended);
-    (Reply { call: started.id, output }, ended)
+    (Reply { call: started.id, output: told.output }, ended)
+}
+
+fn size(output: &results::Output) -> i64 {
+    i64::try_from(output.pieces.iter().map(Bytes::len).sum::<usize>()).unwrap_or(i64::MAX)
 }
 
 fn micros(began: Instant) -> i64 {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use gatehouse_types::{Hints, ProfileId, ServerId, Settings, hints::DeclaredHints};
+use gatehouse_types::{Hints, PermissionMode, Policy, ProfileId, ServerId, Settings, hints::DeclaredHints};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
@@ -23,6 +23,7 @@ use self::{
     clean::Unusable,
     naming::{Names, exposed_names, plain_name},
 };
+use crate::audit::mask::MaskRules;
 
 /// A registered server.
 #[derive(Clone)]
@@ -47,6 +48,8 @@ pub struct Server {
     pub listed_at: Option<OffsetDateTime>,
     /// What is wrong with it, for people; empty when nothing is known to be.
     pub problem: String,
+    /// What is masked in the audit and on cards.
+    pub mask_rules: MaskRules,
     /// See [`Server::config_hash`].
     pub hash: OnceLock<[u8; 32]>,
 }
@@ -76,6 +79,7 @@ impl Server {
             max_concurrency: 1,
             listed_at: None,
             problem: String::new(),
+            mask_rules: MaskRules::default(),
             hash: OnceLock::new(),
         }
     }
@@ -106,6 +110,8 @@ pub struct ToolRow {
     pub fingerprint: String,
     /// Hints that an admin set.
     pub overrides: DeclaredHints,
+    /// The policy that an admin chose.
+    pub policy: Option<Policy>,
 }
 
 /// A profile.
@@ -126,8 +132,14 @@ pub struct Tool {
     pub name: String,
     /// Its name for engines.
     pub exposed: String,
+    /// Display name, as the server gave it; its name when it gave none.
+    pub title: String,
+    /// SHA-256 of the definition as the server sent it, in hexadecimal.
+    pub fingerprint: String,
     /// The hints that count.
     pub hints: Hints,
+    /// The policy that counts.
+    pub policy: Policy,
     /// The definition for engines (a JSON object), or why engines are not offered it.
     pub definition: Result<String, Unusable>,
 }
@@ -155,6 +167,7 @@ pub struct Catalog {
     pub settings: Settings,
     /// The servers.
     pub servers: HashMap<ServerId, Arc<Server>>,
+    all_mask_rules: MaskRules,
     profiles: HashMap<ProfileId, Profile>,
     tools: HashMap<ServerId, Vec<Arc<Tool>>>,
     offers: HashMap<(ProfileId, bool), OnceLock<Arc<Offer>>>,
@@ -187,13 +200,16 @@ impl Catalog {
             settings,
             offers: offers.map(|key| (key, OnceLock::new())).collect(),
             profiles: profiles.into_iter().map(|profile| (profile.id, profile)).collect(),
+            all_mask_rules: MaskRules::of_all(servers.values().map(|server| &server.mask_rules)),
             servers,
             tools: by_server,
         }
     }
 
-    /// What a profile offers; with `read_only`, only tools that are effectively read-only. Nothing for an unknown profile.
-    pub fn offer(&self, profile: ProfileId, read_only: bool) -> Option<&Arc<Offer>> {
+    /// What a profile offers in a mode: never tools with [`Policy::Deny`]; in [`PermissionMode::ReadOnly`], only tools that are
+    /// effectively read-only. Nothing for an unknown profile.
+    pub fn offer(&self, profile: ProfileId, mode: PermissionMode) -> Option<&Arc<Offer>> {
+        let read_only = mode == PermissionMode::ReadOnly;
         let offer = self.offers.get(&(profile, read_only))?;
         Some(offer.get_or_init(|| Arc::new(self.build_offer(profile, read_only))))
     }
@@ -202,6 +218,11 @@ impl Catalog {
     pub fn servers_of(&self, profile: ProfileId) -> impl Iterator<Item = &Arc<Server>> {
         let servers = self.profiles.get(&profile).map(|profile| profile.servers.as_slice()).unwrap_or_default();
         servers.iter().filter_map(|(id, _)| self.servers.get(id)).filter(|server| server.enabled)
+    }
+
+    /// What is masked in a call: the rules of the tool's server; of a tool that is not known, those of all servers.
+    pub fn mask_rules<'a>(&'a self, tool: Option<&'a Arc<Tool>>) -> &'a MaskRules {
+        tool.map_or(&self.all_mask_rules, |tool| &tool.server.mask_rules)
     }
 
     /// A tool of a server, by its name there.
@@ -226,6 +247,7 @@ impl Catalog {
             let own = self.tools.get(id).map(Vec::as_slice).unwrap_or_default();
             let allowed = |tool: &&Arc<Tool>| allowed.as_ref().is_none_or(|names| names.contains(&tool.name));
             let usable = own.iter().filter(allowed).filter(|tool| tool.definition.is_ok());
+            let usable = usable.filter(|tool| tool.policy != Policy::Deny);
             tools.extend(usable.filter(|tool| tool.hints.read_only || !read_only).cloned());
         }
         let mut names = Names::default();
@@ -246,9 +268,12 @@ impl Offer {
 }
 
 fn build_tool(server: Arc<Server>, row: ToolRow, exposed: String, description_chars: usize) -> Tool {
-    let hints = Hints::effective(clean::facts(&row.definition).declared, row.overrides);
+    let facts = clean::facts(&row.definition);
+    let hints = Hints::effective(facts.declared, row.overrides);
+    let policy = row.policy.unwrap_or_else(|| Policy::default_for(hints));
     let definition = clean::clean(&row.definition, &exposed, hints, description_chars);
-    Tool { server, name: row.name, exposed, hints, definition }
+    let title = if facts.title.is_empty() { row.name.clone() } else { facts.title };
+    Tool { server, name: row.name, exposed, title, fingerprint: row.fingerprint, hints, policy, definition }
 }
 
 fn render(tools: &[Arc<Tool>]) -> Bytes {

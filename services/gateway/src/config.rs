@@ -3,11 +3,15 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use gatehouse_outbound::Guard;
-use gatehouse_platform::{config::Source, grpc};
+use gatehouse_platform::{
+    config::Source,
+    grpc::{self, peer},
+};
 use url::Url;
 
 const DEFAULT_EDGE_PORT: u16 = 7300;
 const DEFAULT_GRPC_PORT: u16 = 7301;
+const DEFAULT_INTERACTION_PORT: u16 = 7303;
 
 /// The configuration.
 #[derive(Debug, Clone)]
@@ -16,6 +20,8 @@ pub struct Config {
     pub edge_listen: SocketAddr,
     /// Where gRPC listens: `GATEHOUSE_GRPC_LISTEN`, default 127.0.0.1:7301.
     pub grpc: grpc::Config,
+    /// The interaction service: `GATEHOUSE_INTERACTION_URL`, default `http://127.0.0.1:7303`.
+    pub interaction: peer::Config,
     /// Base URL that engines are shown: `GATEHOUSE_PUBLIC_URL`, default the edge's address.
     pub public_url: Option<Url>,
     /// Folder that workspaces are under: `GATEHOUSE_WORKSPACE_ROOT`.
@@ -47,6 +53,7 @@ impl Config {
         Self {
             edge_listen: source.value("GATEHOUSE_EDGE_LISTEN", loopback(DEFAULT_EDGE_PORT)),
             grpc: grpc::Config::load(source, "GATEHOUSE_GRPC_LISTEN", loopback(DEFAULT_GRPC_PORT)),
+            interaction: peer::Config::load(source, "GATEHOUSE_INTERACTION_URL", loopback(DEFAULT_INTERACTION_PORT)),
             public_url,
             workspace_root: source.optional("GATEHOUSE_WORKSPACE_ROOT"),
             guard,

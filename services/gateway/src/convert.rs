@@ -1,6 +1,8 @@
 //! Between the types of the proto files and those of the core. The core never sees a generated type.
 
 mod audit;
+mod grants;
+pub(crate) mod interactions;
 mod keys;
 mod profiles;
 mod servers;
@@ -13,6 +15,7 @@ use time::OffsetDateTime;
 
 pub use self::{
     audit::{ListCalls, call_key},
+    grants::grants_to_revoke,
     keys::{CreateKey, ListKeys, key_to_revoke},
     profiles::ListProfiles,
     servers::ListServers,

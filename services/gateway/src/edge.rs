@@ -7,6 +7,7 @@
 mod access;
 mod body;
 mod exchange;
+mod fate;
 mod legacy;
 mod modern;
 mod notices;

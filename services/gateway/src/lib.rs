@@ -16,6 +16,7 @@ pub mod convert;
 pub mod edge;
 pub mod error;
 pub mod grpc;
+pub mod peers;
 pub mod raw;
 pub mod registry;
 pub mod results;

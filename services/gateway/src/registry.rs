@@ -3,6 +3,7 @@
 pub mod call;
 pub mod check;
 pub mod digest;
+pub mod grant;
 pub mod header;
 pub mod key;
 pub mod page;

@@ -6,7 +6,7 @@
 
 mod blocks;
 mod same;
-mod surrogates;
+pub(crate) mod surrogates;
 
 use std::borrow::Cow;
 

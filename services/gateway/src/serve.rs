@@ -15,6 +15,7 @@ use crate::{
     call::Calls,
     edge::{self, Edge, EdgeAccess, session_id::Signer},
     grpc::{SERVICES, routes},
+    peers::Cards,
     registry::State,
     snapshot::{self, Snapshot},
     store::{self, DbError, Pool, replicas},
@@ -117,10 +118,13 @@ async fn start(context: &Context, config: Config) -> Result<(Running, RunningSer
         Arc::clone(clock),
     ));
     let (writer, audit) = Writer::start(pool.clone());
+    let channel = tonic::transport::Channel::from_static("http://127.0.0.1:7303").connect_lazy();
     let calls = Arc::new(Calls {
         snapshot: Arc::clone(&snapshot),
         upstreams: Arc::clone(&upstreams),
+        cards: Cards::new(channel, tasks.clone()),
         audit: writer,
+        pool: pool.clone(),
         clock: Arc::clone(clock),
         replica,
         draining: CancellationToken::new(),

@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::sessions::{Active, Activity, Facts, Principal, Session, Sessions};
 use crate::{
+    audit::mask::MaskRules,
     catalog::{Catalog, Server},
     store::{
         self, DbError, Pool, edge_sessions,
@@ -256,6 +257,7 @@ impl Snapshot {
             max_concurrency: positive(row.max_concurrency),
             listed_at: row.listed_at,
             problem,
+            mask_rules: MaskRules::from_stored(&row.mask_rules),
             hash: std::sync::OnceLock::new(),
         }
     }

@@ -30,6 +30,7 @@ use self::{
     slot::{Failure, Live, Slot},
 };
 use crate::{
+    call::words::{self, Words},
     catalog::Server,
     snapshot::{Session, Snapshot},
     store::{ANSWER_WITHIN, DbError, Pool, upstream_sessions, within},
@@ -48,7 +49,7 @@ const SWEEP: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub enum Acquire {
     /// It could not be opened; in words for people, without inner addresses.
-    Open(String),
+    Open(Words),
     /// Too many calls wait for this server, or there are too many connections.
     Busy,
 }
@@ -113,7 +114,7 @@ impl Upstreams {
                 Ok(lease)
             }
             Err(error) => {
-                let why = refresh::open_error_words(&error);
+                let why = words::cause(&error);
                 tracing::info!(server.name = server.name, error.message = %error, "connection to a server could not be opened");
                 *failure = Some(Failure { at: Instant::now(), config_hash: server.config_hash(), why: why.clone() });
                 Err(Acquire::Open(why))

@@ -1,23 +1,28 @@
-//! The interaction service. It will keep cards: the questions that wait for a person.
+//! The interaction service: cards, the questions that wait for a person.
 //!
-//! Today it starts, is healthy, serves health and reflection, and drains; it has no RPC of its own yet. A request's
-//! path will be `grpc.rs` (what was asked) → a noun's file (what is decided) → `store.rs` (what is remembered).
+//! One request: [`grpc`] (who asks, what was asked) → [`convert`] and [`check`] (every wrong field at once) → [`state`] (pure:
+//! what becomes of the card) → [`store`] (what is remembered). Beside the requests, [`watch`] tells those who wait what has
+//! changed, and [`sweep`] closes the cards that nobody will answer.
+//!
+//! It calls no other service, keeps nothing that is not in Postgres, and never sees what a card's arguments hide.
 
+pub mod card;
+pub mod check;
 mod config;
-mod error;
-mod grpc;
+pub mod convert;
+pub mod error;
+pub mod grpc;
+pub mod page;
+mod serve;
+pub mod state;
+pub mod store;
+pub mod sweep;
+pub mod watch;
 
 pub use config::Config;
-pub use error::Error;
-use gatehouse_platform::Context;
+pub use serve::{Error, serve};
 
 /// Name of the service, in logs and in [`gatehouse_platform::Endpoints`].
 pub const NAME: &str = "interaction";
 /// Added to the default port of the ops server when the service is a process of its own.
 pub const OPS_OFFSET: u16 = 2;
-
-/// Serves until the context's shutdown has drained.
-pub async fn serve(context: Context, config: Config) -> Result<(), Error> {
-    let server = grpc::server(config).start(&context).await?;
-    Ok(server.wait().await?)
-}

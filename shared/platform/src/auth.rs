@@ -57,6 +57,9 @@ pub enum Refusal {
     /// The credential's scope is too small.
     #[error("the credential's scope is too small")]
     PermissionDenied,
+    /// It is for Gatehouse's own services, and the caller is none.
+    #[error("the caller is no service")]
+    NotService,
     /// The database could not be asked.
     #[error("the credential could not be checked")]
     Unavailable(#[source] sqlx::Error),
@@ -66,7 +69,7 @@ impl Failure for Refusal {
     fn reason(&self) -> Reason {
         match self {
             Self::Unauthenticated => Reason::Unauthenticated,
-            Self::PermissionDenied => Reason::PermissionDenied,
+            Self::PermissionDenied | Self::NotService => Reason::PermissionDenied,
             Self::Unavailable(_) => Reason::Unavailable,
         }
     }
@@ -77,9 +80,21 @@ impl Failure for Refusal {
                 "send `authorization: Bearer ghk_…` with an API key that is not revoked; `gatehouse keys create` makes one"
             }
             Self::PermissionDenied => "this API key has scope `sessions`; this needs a key of scope `admin`",
+            Self::NotService => {
+                "this is for Gatehouse's own services, which show the service token or a client certificate; no API key will do"
+            }
             Self::Unavailable(_) => "the credential cannot be checked now; try again",
         }
         .to_owned()
+    }
+}
+
+/// The caller of a request, when it is another Gatehouse service.
+pub fn require_service(extensions: &Extensions) -> Result<&Caller, Status> {
+    match extensions.get::<Caller>() {
+        Some(caller @ Caller::Service) => Ok(caller),
+        Some(Caller::ApiKey { .. }) => Err(to_status(Refusal::NotService)),
+        None => Err(to_status(Refusal::Unauthenticated)),
     }
 }
 

@@ -27,10 +27,15 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("GATEHOUSE_EDGE_ALLOWED_ORIGINS", "web origins that may call the edge, separated by commas"),
     ("GATEHOUSE_EDGE_LISTEN", "an address and port, such as 127.0.0.1:7300"),
     ("GATEHOUSE_GRPC_LISTEN", "an address and port, such as 127.0.0.1:7301"),
+    ("GATEHOUSE_GRPC_TLS_CA", "path of a PEM file with the authority of the other services' certificates"),
     ("GATEHOUSE_GRPC_TLS_CERT", "path of a PEM file with the server's certificate chain"),
     ("GATEHOUSE_GRPC_TLS_CLIENT_CA", "path of a PEM file with the authority of client certificates"),
     ("GATEHOUSE_GRPC_TLS_KEY", "path of a PEM file with the server's private key"),
     ("GATEHOUSE_INTERACTION_LISTEN", "an address and port, such as 127.0.0.1:7303"),
+    (
+        "GATEHOUSE_INTERACTION_URL",
+        "the URL of interaction's gRPC: http on loopback, such as http://127.0.0.1:7303, else https",
+    ),
     (
         "GATEHOUSE_KEYRING",
         "`id:base64key`, more of them separated by commas; each key is 32 bytes; the first one seals",

@@ -1,4 +1,4 @@
-//! What more than one service needs of the database: migrations, sealed secrets, the change counters, API keys,
+//! What more than one service needs of the database: migrations, sealed secrets, the change counters, events, API keys,
 //! settings.
 //!
 //! One request's path ends here in free functions on `&mut PgConnection`: the caller opens the transaction and commits
@@ -6,6 +6,7 @@
 
 pub mod api_keys;
 pub mod epoch;
+pub mod events;
 pub mod migrate;
 pub mod seal;
 pub mod settings;

@@ -53,6 +53,28 @@ impl Database {
         Ok(transaction)
     }
 
+    /// Cuts everybody off: connections are ended and no new ones are let in, until [`Self::allow_connections`].
+    pub async fn refuse_connections(&self) -> anyhow::Result<()> {
+        self.connections(false).await
+    }
+
+    /// Lets connections in again.
+    pub async fn allow_connections(&self) -> anyhow::Result<()> {
+        self.connections(true).await
+    }
+
+    async fn connections(&self, allowed: bool) -> anyhow::Result<()> {
+        let mut connection = self.cluster.connect().await?;
+        let name = &self.name;
+        let statement = AssertSqlSafe(format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {allowed}"));
+        sqlx::query(statement).execute(&mut connection).await?;
+        if !allowed {
+            let statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1";
+            sqlx::query(statement).bind(name).execute(&mut connection).await?;
+        }
+        Ok(connection.close().await?)
+    }
+
     /// An empty database, without the schema.
     ///
     /// # Panics

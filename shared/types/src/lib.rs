@@ -11,6 +11,7 @@ pub mod locale;
 pub mod policy;
 pub mod secret;
 pub mod settings;
+pub mod shown;
 
 pub use clock::{Clock, SystemClock};
 pub use hints::Hints;

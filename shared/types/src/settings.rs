@@ -29,6 +29,8 @@ pub struct Settings {
     pub audit_payload_bytes: u32,
     /// `audit.retentionDays`: days after which a call's row leaves the audit.
     pub audit_retention_days: u32,
+    /// `events.retentionDays`: days after which an event leaves its stream.
+    pub events_retention_days: u32,
     /// `files.maxBytesPerSession`: most bytes that the results of one session may save as files.
     pub files_session_quota_bytes: u32,
     /// `interactionTimeoutSec`: a card that nobody answers for so long counts as not answered.
@@ -90,6 +92,7 @@ impl Default for Settings {
             edge_session_max_age_sec: 7 * 86_400,
             audit_payload_bytes: 20_000,
             audit_retention_days: 90,
+            events_retention_days: 30,
             files_session_quota_bytes: 1 << 30,
             interaction_timeout_sec: 600,
             result_media_bytes: 5_000_000,
@@ -173,6 +176,14 @@ pub const FIELDS: &[Field] = &[
         max: 365 * 86_400,
         get: |settings| settings.edge_session_max_age_sec,
         set: |settings, value| settings.edge_session_max_age_sec = value,
+    },
+    Field {
+        key: "events.retentionDays",
+        description: "Days after which an event leaves its stream; who follows later than that has missed it",
+        min: 1,
+        max: 3_650,
+        get: |settings| settings.events_retention_days,
+        set: |settings, value| settings.events_retention_days = value,
     },
     Field {
         key: "files.maxBytesPerSession",

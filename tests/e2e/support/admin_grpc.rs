@@ -23,6 +23,13 @@ use super::Gate;
 #[derive(Clone)]
 pub(crate) struct Bearer(MetadataValue<Ascii>);
 
+impl Bearer {
+    /// With this credential.
+    pub(crate) fn of(credential: &str) -> Self {
+        Self(format!("Bearer {credential}").parse().unwrap())
+    }
+}
+
 impl Interceptor for Bearer {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         request.metadata_mut().insert("authorization", self.0.clone());
@@ -41,7 +48,7 @@ impl Admin {
     /// With any credential.
     pub(crate) fn with(gate: &Gate, credential: &str) -> Self {
         let channel = Channel::from_shared(gate.grpc_url()).unwrap().connect_lazy();
-        Self(InterceptedService::new(channel, Bearer(format!("Bearer {credential}").parse().unwrap())))
+        Self(InterceptedService::new(channel, Bearer::of(credential)))
     }
 
     pub(crate) fn servers(&self) -> ServerServiceClient<Wire> {

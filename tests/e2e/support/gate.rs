@@ -87,6 +87,11 @@ impl Gate {
         self.endpoint("grpc")
     }
 
+    /// URL of the interaction service's gRPC server.
+    pub(crate) fn interaction_url(&self) -> String {
+        self.endpoint("interaction")
+    }
+
     /// The admin API key of the data folder.
     pub(crate) fn admin_key(&self) -> String {
         fs::read_to_string(self.data("admin.key")).unwrap().trim().to_owned()

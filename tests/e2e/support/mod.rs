@@ -1,6 +1,7 @@
 //! What the suites stand on. Everything ends with the test that made it, also when the test panics.
 
 pub(crate) mod admin_grpc;
+pub(crate) mod cards;
 pub(crate) mod engine;
 pub(crate) mod fakes;
 pub(crate) mod gate;

@@ -183,6 +183,11 @@ async fn show(call: &str, context: &Context) -> Result<Answer, Failure> {
     Ok(Answer::new(text, &convert::json("GetCallResponse", &response)?))
 }
 
+/// `ask (mode auto)`.
+fn policy(call: &pb::Call) -> String {
+    if call.policy.is_empty() { String::new() } else { format!("{} (mode {})", call.policy, call.permission_mode) }
+}
+
 fn one(call: &pb::Call, out: &Out) -> String {
     let mut hints: Vec<String> = call.hints.iter().map(|(name, value)| format!("{name}={value}")).collect();
     hints.sort();
@@ -195,6 +200,11 @@ fn one(call: &pb::Call, out: &Out) -> String {
         .with("Server", call.server.as_str())
         .with("Tool", call.tool.as_str())
         .with("Outcome", outcome(call))
+        .with("Policy", policy(call))
+        .with("Decision", call.decision.as_str())
+        .with("Decided by", call.decided_by.as_str())
+        .with("Decided", time(call.decided_at.as_ref(), out))
+        .with("Card", call.interaction_id.as_str())
         .with("Error", call.error.as_str())
         .with("Read-only", if call.read_only { "yes" } else { "no" })
         .with("Hints", hints.join(", "))
@@ -205,6 +215,8 @@ fn one(call: &pb::Call, out: &Out) -> String {
         .with("Their size", bytes(call.arguments_bytes))
         .with("Their SHA-256", call.arguments_sha256.as_str())
         .with("Structured result", call.structured_result_json.as_str())
+        .with("Files", call.files.join(", "))
+        .with("Notes", call.notes.join("; "))
         .with("Result size", bytes(call.result_bytes))
         .with("Trace", call.trace_id.as_str())
         .render("", out.colour)

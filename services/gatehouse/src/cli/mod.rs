@@ -25,12 +25,14 @@ mod server_change;
 mod server_import;
 mod server_view;
 mod session;
+mod session_grants;
 mod session_token;
 mod session_view;
 mod settings;
 mod snippet;
 mod table;
 mod tools;
+mod tools_view;
 mod when;
 
 use std::process::ExitCode;
@@ -50,7 +52,7 @@ pub(crate) enum Command {
     /// Register MCP servers, look at them, test them
     #[command(subcommand)]
     Server(server::Command),
-    /// Look at tools, override their hints
+    /// Look at tools, override their hints, choose who must say yes
     #[command(subcommand)]
     Tools(tools::Command),
     /// Say which servers and tools sessions may use

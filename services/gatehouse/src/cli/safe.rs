@@ -6,6 +6,9 @@
 
 use std::fmt::Write as _;
 
+use gatehouse_types::shown::is_hidden;
+pub(crate) use gatehouse_types::shown::json;
+
 /// One line: line breaks and tabs are shown as escapes too.
 pub(crate) fn line(text: &str) -> String {
     escape(text, |_| false)
@@ -16,34 +19,11 @@ pub(crate) fn block(text: &str) -> String {
     escape(&text.replace("\r\n", "\n"), |character| matches!(character, '\n' | '\t'))
 }
 
-/// JSON text whose strings hold nothing that a terminal would obey: still the same JSON value.
-///
-/// JSON escapes only U+0000 to U+001F by itself. What else is dangerous can only stand inside strings, where `\uXXXX`
-/// means the same.
-pub(crate) fn json(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if matches!(character, '\n' | '\t') || !is_dangerous(character) {
-            out.push(character);
-        } else if character == '\r' {
-            // Between values; a string holds it as an escape.
-            out.push(' ');
-        } else {
-            let mut units = [0; 2];
-            for unit in character.encode_utf16(&mut units) {
-                // Writing to a String does not fail.
-                let _ = write!(out, "\\u{unit:04x}");
-            }
-        }
-    }
-    out
-}
-
 fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            _ if keep(character) || !is_dangerous(character) => out.push(character),
+            _ if keep(character) || !is_hidden(character) => out.push(character),
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
@@ -56,24 +36,6 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
         }
     }
     out
-}
-
-/// Control characters (C0, DEL, C1), line and paragraph separators, direction marks, invisible characters and tags.
-fn is_dangerous(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'
-                | '\u{200e}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
 }
 
 #[cfg(test)]
@@ -94,8 +56,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_gets_a_control_character_through(text in any::<String>()) {
-            prop_assert!(!line(&text).chars().any(is_dangerous));
-            prop_assert!(!block(&text).chars().any(|found| is_dangerous(found) && found != '\n' && found != '\t'));
+            prop_assert!(!line(&text).chars().any(is_hidden));
+            prop_assert!(!block(&text).chars().any(|found| is_hidden(found) && found != '\n' && found != '\t'));
         }
 
         #[test]
@@ -103,7 +65,7 @@ mod tests {
             let value = serde_json::json!({ (text.clone()): [text] });
             let pretty = serde_json::to_string_pretty(&value).unwrap();
             let harmless = json(&pretty);
-            prop_assert!(!harmless.chars().any(|found| is_dangerous(found) && found != '\n'));
+            prop_assert!(!harmless.chars().any(|found| is_hidden(found) && found != '\n'));
             prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&harmless).unwrap(), value);
         }
     }

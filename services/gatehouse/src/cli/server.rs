@@ -20,6 +20,7 @@ use super::{
 const ADD_HELP: &str = "Examples:
   gatehouse server add orders https://orders.example/mcp --header-env Authorization=ORDERS_AUTH
   gatehouse server add docs http://127.0.0.1:4100/mcp --header-file Authorization=docs.secret
+  gatehouse server add pay https://pay.example/mcp --mask '/card/number' --mask 'refund:/items/*/iban'
 
 The value of Authorization has its scheme too: `Bearer …`.";
 

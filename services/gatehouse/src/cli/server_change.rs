@@ -29,6 +29,9 @@ pub(crate) struct Add {
     description: String,
     #[command(flatten)]
     limits: Limits,
+    /// Hide this in the audit and on cards: a JSON pointer such as `/card/number`, or `TOOL:/card/number`; `*` is any member
+    #[arg(long, value_name = "RULE")]
+    mask: Vec<String>,
     /// Register it switched off, without a test
     #[arg(long)]
     disabled: bool,
@@ -55,6 +58,12 @@ pub(crate) struct Update {
     description: Option<String>,
     #[command(flatten)]
     limits: Limits,
+    /// Hide this too in the audit and on cards: a JSON pointer such as `/card/number`, or `TOOL:/card/number`
+    #[arg(long, value_name = "RULE")]
+    mask: Vec<String>,
+    /// Do not hide this any more
+    #[arg(long, value_name = "RULE")]
+    remove_mask: Vec<String>,
 }
 
 /// Limits of a server.
@@ -83,6 +92,7 @@ pub(crate) async fn add(add: Add, context: &Context) -> Result<Answer, Failure> 
         request_timeout: convert::duration(add.limits.request_timeout)?,
         max_concurrency: add.limits.max_concurrency,
         disabled: add.disabled,
+        mask_rules: add.mask,
     };
     let client = &context.client;
     let created =
@@ -151,6 +161,8 @@ pub(crate) async fn update(update: Update, context: &Context) -> Result<Answer, 
         request_timeout: convert::duration(update.limits.request_timeout)?,
         max_concurrency: update.limits.max_concurrency,
         enabled: None,
+        add_mask_rules: update.mask,
+        remove_mask_rules: update.remove_mask,
     };
     let nothing = pb::UpdateServerRequest { server: update.server.clone(), ..pb::UpdateServerRequest::default() };
     if request == nothing {

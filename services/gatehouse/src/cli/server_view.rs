@@ -75,6 +75,7 @@ pub(crate) fn one(server: &pb::Server, out: &Out) -> String {
         .with("Description", server.description.as_str())
         .with("URL", url(server))
         .with("Headers", header_names)
+        .with("Hidden", server.mask_rules.join(", "))
         .with("State", state(server))
         .with("Message", status.message.as_str())
         .with("Since", time(status.since.as_ref(), out))

@@ -10,7 +10,7 @@ use super::{
     grpc::pages,
     nearest::{Noun, named},
     output::Answer,
-    safe, server_view, session_token, session_view,
+    safe, server_view, session_grants, session_token, session_view,
     snippet::{self, Engine},
 };
 
@@ -42,6 +42,9 @@ pub(crate) enum Command {
     /// Begin and end runs
     #[command(subcommand)]
     Run(session_token::RunCommand),
+    /// List approvals for the rest of a session, and take them back
+    #[command(subcommand)]
+    Grants(session_grants::GrantsCommand),
     /// Print the hash of the tools that an engine would be offered now
     ToolsVersion(One),
 }
@@ -58,9 +61,9 @@ pub(crate) struct One {
 pub(crate) enum Mode {
     /// Only read-only tools are offered and run.
     ReadOnly,
-    /// Nobody is asked yet: as `auto`.
+    /// A person is asked before a tool of policy `ask` runs.
     Ask,
-    /// Every tool of the profile runs at once.
+    /// Tools of policy `ask` run at once; `confirm` is asked for all the same.
     Auto,
 }
 
@@ -154,6 +157,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer, F
         Command::Delete(one) => delete(&one.session, context).await,
         Command::Token(command) => session_token::tokens(command, context).await,
         Command::RotateToken(actor) => session_token::rotate(actor, context).await,
+        Command::Grants(command) => session_grants::run(command, context).await,
         Command::Run(command) => session_token::runs(command, context).await,
         Command::ToolsVersion(one) => tools_version(&one.session, context).await,
     }

@@ -2,7 +2,7 @@
 //!
 //! The settings are those that engines need for long calls and for work without a terminal: a time limit per call of
 //! 25 hours (Codex ends a call after 300 s otherwise, Claude Code one without response headers after 60 s), and no
-//! approval in the engine. As Gatehouse asks nobody yet, the titles say which line keeps the engine from asking.
+//! approval in the engine. Gatehouse asks by its policies; the titles say which line keeps the engine from asking as well.
 
 use clap::ValueEnum;
 use serde_json::json;
@@ -82,7 +82,7 @@ fn claude_code(mcp_url: &str, token: &str) -> Vec<Step> {
         ),
         Step::new("and give Claude Code the token", export(token)),
         Step::new(
-            "Without a terminal, allow its tools: nothing runs otherwise, and with this nobody is asked",
+            "Without a terminal, allow its tools: nothing runs otherwise; Gatehouse asks where its policies say so",
             "claude -p 'Which tools do you have?' --mcp-config .mcp.json --allowedTools mcp__gatehouse".to_owned(),
         ),
     ]

@@ -11,13 +11,21 @@ use super::{
     failure::Failure,
     grpc::pages,
     nearest::{Noun, named},
-    output::{Answer, Out},
+    output::Answer,
     safe,
-    table::{Cell, Fields, Style, Table},
+    table::Table,
+    tools_view,
 };
 
-/// Longest description in a list, in characters.
-const DESCRIPTION_CHARS: usize = 60;
+const SET_HELP: &str = "Examples:
+  gatehouse tools set orders get_order --read-only true --destructive unset
+  gatehouse tools set orders cancel_order --policy confirm
+
+allow    calls run at once
+ask      a person is asked, unless the session's mode is auto
+confirm  a person is asked each time, whatever the mode
+deny     the tool is not offered
+unset    what follows from the hints: destructive confirm, read-only allow, else ask";
 
 /// Subcommands of `tools`.
 #[derive(Debug, Subcommand)]
@@ -27,8 +35,8 @@ pub(crate) enum Command {
         after_help = "Examples:\n  gatehouse tools list orders\n  gatehouse tools list --session SESSION --schema"
     )]
     List(List),
-    /// Override the hints of a tool
-    #[command(after_help = "Example:\n  gatehouse tools set orders get_order --read-only true --destructive unset")]
+    /// Override the hints of a tool, choose its policy
+    #[command(after_help = SET_HELP)]
     Set(Set),
 }
 
@@ -61,6 +69,36 @@ pub(crate) struct Set {
     /// Whether doing it twice is the same as once
     #[arg(long, value_enum, value_name = "true|false|unset", hide_possible_values = true)]
     idempotent: Option<Hint>,
+    /// Who must say yes to its calls
+    #[arg(long, value_enum, value_name = "POLICY")]
+    policy: Option<Policy>,
+}
+
+/// What becomes of a tool's calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Policy {
+    /// They run at once.
+    Allow,
+    /// A person is asked, unless the session's mode is auto.
+    Ask,
+    /// A person is asked each time, whatever the mode.
+    Confirm,
+    /// The tool is not offered.
+    Deny,
+    /// No choice: what follows from the hints.
+    Unset,
+}
+
+impl Policy {
+    const fn on_wire(self) -> pb::Policy {
+        match self {
+            Self::Allow => pb::Policy::Allow,
+            Self::Ask => pb::Policy::Ask,
+            Self::Confirm => pb::Policy::Confirm,
+            Self::Deny => pb::Policy::Deny,
+            Self::Unset => pb::Policy::Unspecified,
+        }
+    }
 }
 
 /// What an override says.
@@ -109,69 +147,11 @@ async fn list(server: Option<&str>, schema: bool, context: &Context) -> Result<A
     let text = if tools.is_empty() {
         "No tools. `gatehouse server list` shows whether the servers were listed.\n".to_owned()
     } else if schema {
-        tools.iter().map(|tool| with_schema(tool, &context.out)).collect::<Vec<_>>().join("\n")
+        tools.iter().map(|tool| tools_view::whole(tool, &context.out)).collect::<Vec<_>>().join("\n")
     } else {
-        table(&tools, &context.out)
+        tools_view::table(&tools, &context.out)
     };
     Ok(Answer::new(text, &document))
-}
-
-fn table(tools: &[pb::Tool], out: &Out) -> String {
-    let mut table = Table::new(&["TOOL", "HINTS", "DESCRIPTION"]);
-    for tool in tools {
-        let name = format!("{} {}", tool.server, tool.name);
-        let note = if tool.problem.is_empty() {
-            beginning(&tool.description).into()
-        } else {
-            Cell::new(&format!("not offered: {}", tool.problem), Style::Bad)
-        };
-        table.row([name.into(), hints(tool).into(), note]);
-    }
-    table.render(out.colour)
-}
-
-/// The hints that count; `*` marks those that an admin set.
-fn hints(tool: &pb::Tool) -> String {
-    let effective = tool.effective.unwrap_or_default();
-    let overrides = tool.overrides.unwrap_or_default();
-    let word = |word: &str, no: &str, effective: Option<bool>, set: Option<bool>| {
-        let mark = if set.is_some() { "*" } else { "" };
-        match (effective.unwrap_or(false), set) {
-            (true, _) => Some(format!("{word}{mark}")),
-            (false, Some(_)) => Some(format!("{no}{mark}")),
-            (false, None) => None,
-        }
-    };
-    let words = [
-        word("read-only", "not-read-only", effective.read_only, overrides.read_only),
-        word("destructive", "not-destructive", effective.destructive, overrides.destructive),
-        word("idempotent", "not-idempotent", effective.idempotent, overrides.idempotent),
-        word("open-world", "closed-world", effective.open_world, overrides.open_world),
-    ];
-    words.into_iter().flatten().collect::<Vec<_>>().join(" ")
-}
-
-fn beginning(description: &str) -> String {
-    let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= DESCRIPTION_CHARS {
-        return line;
-    }
-    format!("{}…", line.chars().take(DESCRIPTION_CHARS - 1).collect::<String>().trim_end())
-}
-
-fn with_schema(tool: &pb::Tool, out: &Out) -> String {
-    Fields::default()
-        .with("Tool", tool.name.as_str())
-        .with("Server", tool.server.as_str())
-        .with("Engines see", tool.exposed_name.as_str())
-        .with("Title", tool.title.as_str())
-        .with("Description", tool.description.as_str())
-        .with("Hints", hints(tool))
-        .with("Tasks", tool.task_support.as_str())
-        .with("Not offered", tool.problem.as_str())
-        .with("Input", tool.input_schema_json.as_str())
-        .with("Output", tool.output_schema_json.as_str())
-        .render("", out.colour)
 }
 
 async fn offered(session: &str, server: Option<&str>, schema: bool, context: &Context) -> Result<Answer, Failure> {
@@ -185,7 +165,11 @@ async fn offered(session: &str, server: Option<&str>, schema: bool, context: &Co
     }
     let mut table = Table::new(&["TOOL", "SERVER", if schema { "DEFINITION" } else { "DESCRIPTION" }]);
     for tool in &response.tools {
-        let last = if schema { tool.definition_json.clone() } else { beginning(&description(&tool.definition_json)) };
+        let last = if schema {
+            tool.definition_json.clone()
+        } else {
+            tools_view::beginning(&description(&tool.definition_json))
+        };
         table.row([tool.name.as_str().into(), tool.server.as_str().into(), last.into()]);
     }
     let mut text = table.render(context.out.colour);
@@ -207,11 +191,12 @@ fn description(definition: &str) -> String {
 
 async fn set(set: Set, context: &Context) -> Result<Answer, Failure> {
     let hints = [("read_only", set.read_only), ("destructive", set.destructive), ("idempotent", set.idempotent)];
-    if hints.iter().all(|(_, hint)| hint.is_none()) {
-        let next = "give --read-only, --destructive or --idempotent";
+    if hints.iter().all(|(_, hint)| hint.is_none()) && set.policy.is_none() {
+        let next = "give --policy, --read-only, --destructive or --idempotent";
         return Err(Failure::usage("there is nothing to change").next(next));
     }
-    let cleared = hints.iter().filter(|(_, hint)| *hint == Some(Hint::Unset));
+    let cleared = hints.iter().filter(|(_, hint)| *hint == Some(Hint::Unset)).map(|(name, _)| *name);
+    let policy = (set.policy == Some(Policy::Unset)).then_some("policy");
     let request = pb::UpdateToolRequest {
         server: set.server.clone(),
         tool: set.tool.clone(),
@@ -221,12 +206,17 @@ async fn set(set: Set, context: &Context) -> Result<Answer, Failure> {
             idempotent: set.idempotent.and_then(Hint::value),
             open_world: None,
         }),
-        clear: cleared.map(|(name, _)| (*name).to_owned()).collect(),
+        clear: cleared.chain(policy).map(str::to_owned).collect(),
+        policy: set.policy.map_or(pb::Policy::Unspecified, Policy::on_wire).into(),
     };
     let mut tools = context.client.tools();
     let answer = context.client.answer(tools.update_tool(request));
     let used = [(Noun::Server, set.server.as_str()), (Noun::Tool(&set.server), set.tool.as_str())];
     let response = named(context, answer, &used).await?;
-    let text = response.tool.as_ref().map(|tool| table(std::slice::from_ref(tool), &context.out)).unwrap_or_default();
+    let text = response
+        .tool
+        .as_ref()
+        .map(|tool| tools_view::table(std::slice::from_ref(tool), &context.out))
+        .unwrap_or_default();
     Ok(Answer::new(text, &convert::json("UpdateToolResponse", &response)?))
 }

@@ -11,6 +11,8 @@ pub(super) struct Endpoints {
     pub(super) mcp: String,
     /// gRPC of the gateway.
     pub(super) grpc: String,
+    /// gRPC of interaction.
+    pub(super) interaction: String,
     /// Health and metrics.
     pub(super) ops: String,
     /// This process.
@@ -18,13 +20,21 @@ pub(super) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Endpoints at these addresses; `tls` of the gRPC server. An address that means every interface is shown as
-    /// loopback.
-    pub(super) fn new(mcp: SocketAddr, grpc: SocketAddr, grpc_tls: bool, ops: SocketAddr) -> Self {
-        let scheme = if grpc_tls { "https" } else { "http" };
+    /// Endpoints at these addresses; each gRPC server with whether it has TLS. An address that means every interface is
+    /// shown as loopback.
+    pub(super) fn new(
+        mcp: SocketAddr,
+        grpc: (SocketAddr, bool),
+        interaction: (SocketAddr, bool),
+        ops: SocketAddr,
+    ) -> Self {
+        let url = |(address, tls): (SocketAddr, bool)| {
+            format!("{}://{}", if tls { "https" } else { "http" }, reachable(address))
+        };
         Self {
             mcp: format!("http://{}/mcp", reachable(mcp)),
-            grpc: format!("{scheme}://{}", reachable(grpc)),
+            grpc: url(grpc),
+            interaction: url(interaction),
             ops: format!("http://{}", reachable(ops)),
             pid: std::process::id(),
         }

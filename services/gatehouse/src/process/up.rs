@@ -5,6 +5,7 @@ use std::{error::Error as StdError, io::Write as _, path::Path, process::ExitCod
 use gatehouse_platform::{
     Context,
     config::Source,
+    grpc::peer,
     pool,
     process::{self, Process},
     telemetry::{self, Telemetry},
@@ -22,6 +23,7 @@ use super::{
 };
 
 const NAME: &str = "up";
+const INTERACTION_URL: &str = "GATEHOUSE_INTERACTION_URL";
 /// Longest wait until all services listen.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const SERVICE_TOKEN_PREFIX: &str = "ghv_";
@@ -67,12 +69,13 @@ fn prepare(data: Option<&Path>, config_file: Option<&Path>) -> Result<Prepared, 
     if let Some(cluster) = &cluster {
         source.set("DATABASE_URL", cluster.url());
     }
-    let services = Services {
+    let mut services = Services {
         gateway: gatehouse_gateway::Config::load(&source),
         interaction: gatehouse_interaction::Config::load(&source),
         oauth: gatehouse_oauth::Config::load(&source),
         task_poller: gatehouse_task_poller::Config::load(&source),
     };
+    services.join_up(&source);
     let telemetry = telemetry::Config::load(&source);
     let process = process::Config::load(&source, 0);
     source.finish()?;
@@ -150,9 +153,10 @@ async fn with_database(
     gatehouse_store::migrate(&pool).await?;
     pool.close().await;
     let process = Process::start(NAME, config, telemetry.metrics(), shutdown.clone()).await?;
-    let grpc_tls = services.gateway.grpc.tls.is_some();
+    let tls =
+        Tls { gateway: services.gateway.grpc.tls.is_some(), interaction: services.interaction.grpc.tls.is_some() };
     let mut tasks = services.start(&process.context);
-    let announced = tokio::time::timeout(START_TIMEOUT, announce(data, &process.context, grpc_tls));
+    let announced = tokio::time::timeout(START_TIMEOUT, announce(data, &process.context, tls));
     let file = tokio::select! {
         file = announced => file.map_err(|_| Error::Slow(START_TIMEOUT.as_secs())).flatten(),
         Some(ended) = tasks.join_next() => Err(early(ended)),
@@ -173,14 +177,49 @@ async fn with_database(
     started.and(ended).and(drained)
 }
 
+/// Which gRPC servers have TLS.
+#[derive(Debug, Clone, Copy)]
+struct Tls {
+    gateway: bool,
+    interaction: bool,
+}
+
 type Ended = (&'static str, Result<(), Box<dyn StdError + Send + Sync>>);
 
 impl Services {
+    /// The gateway calls interaction within this process: in the clear on loopback, where no certificate has to have the right
+    /// name; by the URL that is configured where interaction listens to other machines.
+    fn join_up(&mut self, source: &Source) {
+        let listen = &mut self.interaction.grpc;
+        if listen.listen.ip().is_loopback() {
+            listen.tls = None;
+        } else if source.text(INTERACTION_URL).is_none() {
+            source.note(
+                INTERACTION_URL,
+                "is not set; where GATEHOUSE_INTERACTION_LISTEN is no loopback address, it takes the https URL that the \
+                 certificate is for",
+            );
+        }
+    }
+
     fn start(self, context: &Context) -> JoinSet<Ended> {
         let mut tasks = JoinSet::new();
         let (gateway, interaction) = (context.clone(), context.clone());
         let (oauth, task_poller) = (context.clone(), context.clone());
-        tasks.spawn(async { ("gateway", gatehouse_gateway::serve(gateway, self.gateway).await.map_err(Into::into)) });
+        let in_the_clear = self.interaction.grpc.tls.is_none();
+        let mut gateway_config = self.gateway;
+        tasks.spawn(async move {
+            if in_the_clear {
+                let name = format!("{}.grpc", gatehouse_interaction::NAME);
+                let listens = gateway.endpoints.get(&name);
+                // A service that does not start ends the process, and with it this wait.
+                let Some(address) = gateway.shutdown.run_until_cancelled(listens).await else {
+                    return (gatehouse_gateway::NAME, Ok(()));
+                };
+                gateway_config.interaction.url = peer::at(address);
+            }
+            (gatehouse_gateway::NAME, gatehouse_gateway::serve(gateway, gateway_config).await.map_err(Into::into))
+        });
         tasks.spawn(async {
             (
                 gatehouse_interaction::NAME,
@@ -223,13 +262,14 @@ async fn drain(tasks: &mut JoinSet<Ended>) -> Result<(), Error> {
 }
 
 /// Once all services listen: writes `endpoints.json` and says where things are.
-async fn announce(data: &DataFolder, context: &Context, grpc_tls: bool) -> Result<Option<File>, Error> {
+async fn announce(data: &DataFolder, context: &Context, tls: Tls) -> Result<Option<File>, Error> {
     let at = &context.endpoints;
-    for name in [gatehouse_interaction::NAME, gatehouse_oauth::NAME, gatehouse_task_poller::NAME] {
+    for name in [gatehouse_oauth::NAME, gatehouse_task_poller::NAME] {
         at.get(&format!("{name}.grpc")).await;
     }
-    let endpoints =
-        Endpoints::new(at.get("gateway.edge").await, at.get("gateway.grpc").await, grpc_tls, at.get("ops").await);
+    let grpc = (at.get("gateway.grpc").await, tls.gateway);
+    let interaction = (at.get("interaction.grpc").await, tls.interaction);
+    let endpoints = Endpoints::new(at.get("gateway.edge").await, grpc, interaction, at.get("ops").await);
     let file = File::write(data.path().join("endpoints.json"), &endpoints)
         .map_err(|why| Error::Io("endpoints.json cannot be written", why))?;
     let folder = data.path().display();

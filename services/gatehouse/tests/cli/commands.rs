@@ -13,6 +13,7 @@ use super::{
 const EVERY: &[(&[&str], i32)] = &[
     (&["server", "add", "orders", "https://o.example/mcp"], 0),
     (&["server", "update", "orders", "--description", "x"], 0),
+    (&["server", "update", "orders", "--mask", "/a", "--remove-mask", "t:/b"], 0),
     (&["server", "list"], 0),
     (&["server", "show", "orders"], 0),
     (&["server", "test", "orders"], 0),
@@ -27,6 +28,7 @@ const EVERY: &[(&[&str], i32)] = &[
     (&["tools", "list", "--session", "s-1"], 0),
     (&["tools", "list", "--session", "s-1", "--schema"], 0),
     (&["tools", "set", "orders", "get_order", "--read-only", "true", "--destructive", "unset"], 0),
+    (&["tools", "set", "orders", "get_order", "--policy", "confirm"], 0),
     (&["profile", "add", "shop", "--server", "orders", "--server", "crm:find"], 0),
     (&["profile", "list"], 0),
     (&["profile", "show", "shop"], 0),
@@ -124,7 +126,8 @@ async fn json_is_that_of_proto3_with_every_field_and_without_dangerous_character
           "capabilitiesJson": ""
         },
         "toolCount": 4,
-        "createdAt": "2026-11-30T00:53:20Z"
+        "createdAt": "2026-11-30T00:53:20Z",
+        "maskRules": []
       }
     }
     "#);

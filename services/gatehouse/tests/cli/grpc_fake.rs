@@ -237,6 +237,15 @@ fn tool() -> pb::Tool {
         effective: Some(pb::ToolHints { read_only: Some(true), open_world: Some(true), ..pb::ToolHints::default() }),
         overrides: Some(pb::ToolHints { read_only: Some(true), ..pb::ToolHints::default() }),
         input_schema_json: "{\"type\":\"object\"}".to_owned(),
+        policy: pb::Policy::Confirm.into(),
+        default_policy: pb::Policy::Allow.into(),
+        effective_policy: pb::Policy::Confirm.into(),
+        sources: Some(pb::HintSources {
+            read_only: pb::HintSource::Admin.into(),
+            destructive: pb::HintSource::Default.into(),
+            idempotent: pb::HintSource::Server.into(),
+            open_world: pb::HintSource::Default.into(),
+        }),
         ..pb::Tool::default()
     }
 }
@@ -363,6 +372,23 @@ impl pb::session_service_server::SessionService for Fake {
     async fn end_run(&self, request: Request<pb::EndRunRequest>) -> Answer<pb::EndRunResponse> {
         self.note(request);
         reply(pb::EndRunResponse { run: run() })
+    }
+
+    async fn list_grants(&self, request: Request<pb::ListGrantsRequest>) -> Answer<pb::ListGrantsResponse> {
+        self.note(request);
+        let grant = pb::Grant {
+            id: "0190".to_owned(),
+            server: "orders".to_owned(),
+            tool: "add_note".to_owned(),
+            granted_by: "ann\u{1b}[31m".to_owned(),
+            ..pb::Grant::default()
+        };
+        reply(pb::ListGrantsResponse { grants: vec![grant] })
+    }
+
+    async fn revoke_grants(&self, request: Request<pb::RevokeGrantsRequest>) -> Answer<pb::RevokeGrantsResponse> {
+        self.note(request);
+        reply(pb::RevokeGrantsResponse { revoked: 1 })
     }
 
     async fn get_tools_version(

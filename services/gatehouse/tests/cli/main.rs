@@ -6,4 +6,5 @@ mod commands;
 mod grpc_fake;
 mod grpc_fake_calls;
 mod refusals;
+mod tools;
 mod world;

@@ -1,9 +1,14 @@
-//! Pure: arguments and results as the audit keeps them: secrets masked, cut to a number of bytes.
+//! Pure: arguments and results as the audit keeps them and as cards show them: secrets masked, cut to a number of bytes.
+
+mod rules;
 
 use std::{borrow::Cow, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
 use serde_json::Value;
+
+pub use self::rules::{BYTES as RULE_BYTES, MOST as MOST_RULES, MaskRule, MaskRules};
+use crate::results::surrogates::mended;
 
 /// What stands in place of a secret.
 pub const MASK: &str = "•••";
@@ -48,9 +53,14 @@ const SECRET_PREFIXES: [&str; 16] = [
     "Bearer ",
 ];
 
-/// JSON text with secrets masked, at most `most` bytes; what is not JSON is masked as text.
-pub fn masked(json: &str, most: usize) -> String {
-    let masked = if may_hold_secret(json) { Cow::Owned(mask(json)) } else { Cow::Borrowed(json) };
+/// JSON text of a tool's call with secrets masked, at most `most` bytes: what looks like one, and what the server's rules
+/// point at. What is not JSON is masked as text, or as a whole where a rule is for the tool.
+pub fn masked(json: &str, most: usize, rules: &MaskRules, tool: &str) -> String {
+    let masked = if rules.are_for(tool) || may_hold_secret(json) {
+        Cow::Owned(mask(json, rules, tool))
+    } else {
+        Cow::Borrowed(json)
+    };
     let mut end = most.min(masked.len());
     while !masked.is_char_boundary(end) {
         end -= 1;
@@ -69,12 +79,15 @@ fn may_hold_secret(json: &str) -> bool {
     MAY_HOLD_SECRET.as_ref().is_none_or(|words| words.is_match(json))
 }
 
-fn mask(json: &str) -> String {
-    match serde_json::from_str::<Value>(json) {
+fn mask(json: &str, rules: &MaskRules, tool: &str) -> String {
+    // Halves of characters are JSON by its grammar; the parser refuses them.
+    match serde_json::from_str::<Value>(json).or_else(|_| serde_json::from_str(&mended(json))) {
         Ok(mut value) => {
+            rules.apply(tool, &mut value);
             mask_value(&mut value);
             value.to_string()
         }
+        Err(_) if rules.are_for(tool) => MASK.to_owned(),
         Err(_) => mask_text(json).into_owned(),
     }
 }
@@ -163,6 +176,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn masked(json: &str, most: usize) -> String {
+        super::masked(json, most, &MaskRules::default(), "t")
+    }
 
     fn value(json: &Value) -> Value {
         serde_json::from_str(&masked(&json.to_string(), 20_000)).unwrap()

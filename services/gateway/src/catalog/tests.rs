@@ -14,6 +14,7 @@ fn server(name: &str) -> Server {
         max_concurrency: 16,
         listed_at: None,
         problem: String::new(),
+        mask_rules: MaskRules::default(),
         hash: OnceLock::new(),
     }
 }
@@ -27,6 +28,7 @@ fn tool(server: &Server, name: &str, rest: &Value) -> ToolRow {
         definition: definition.to_string().into(),
         fingerprint: String::new(),
         overrides: DeclaredHints::default(),
+        policy: None,
     }
 }
 
@@ -49,11 +51,11 @@ fn a_profile_offers_its_servers_tools_or_the_chosen_ones_and_nothing_else() {
     let profile = profile(&[(&a, None), (&b, Some(&["x", "gone"]))]);
     let id = profile.id;
     let catalog = Catalog::new(1, Settings::default(), vec![a, b, c], rows.to_vec(), vec![profile]);
-    let offer = catalog.offer(id, false).unwrap();
+    let offer = catalog.offer(id, PermissionMode::Ask).unwrap();
     assert_eq!(names(offer), ["a__x", "a__y", "b__x"]);
     assert_eq!(offer.find("b__x").unwrap().server.name, "b");
     assert!(offer.find("c__z").is_none() && offer.find("x").is_none());
-    assert!(catalog.offer(ProfileId::new(), false).is_none());
+    assert!(catalog.offer(ProfileId::new(), PermissionMode::Ask).is_none());
 }
 
 #[test]
@@ -67,7 +69,7 @@ fn read_only_mode_offers_effective_read_only_tools_alone() {
     let profile = profile(&[(&a, None)]);
     let id = profile.id;
     let catalog = Catalog::new(1, Settings::default(), vec![a], vec![declared, revoked, granted], vec![profile]);
-    let offer = catalog.offer(id, true).unwrap();
+    let offer = catalog.offer(id, PermissionMode::ReadOnly).unwrap();
     assert_eq!(names(offer), ["a__declared", "a__granted"]);
     assert!(offer.find("a__revoked").is_none());
 }
@@ -80,7 +82,7 @@ fn one_bad_definition_is_left_out_alone_and_keeps_its_reason() {
     let profile = profile(&[(&a, None)]);
     let profile_id = profile.id;
     let catalog = Catalog::new(1, Settings::default(), vec![a], rows, vec![profile]);
-    assert_eq!(names(catalog.offer(profile_id, false).unwrap()), ["a__good"]);
+    assert_eq!(names(catalog.offer(profile_id, PermissionMode::Ask).unwrap()), ["a__good"]);
     assert!(catalog.tool(id, "bad").unwrap().definition.is_err());
 }
 
@@ -93,7 +95,7 @@ fn a_server_that_is_off_or_failing_is_named_with_its_reason_and_the_others_are_o
     let profile = profile(&[(&off, None), (&failing, None), (&good, None)]);
     let id = profile.id;
     let catalog = Catalog::new(1, Settings::default(), vec![off, failing, good], rows, vec![profile]);
-    let offer = catalog.offer(id, false).unwrap();
+    let offer = catalog.offer(id, PermissionMode::Ask).unwrap();
     assert_eq!(names(offer), ["good__x"]);
     let unavailable: Vec<_> = offer.unavailable.iter().map(|(name, why)| (name.as_str(), why.as_str())).collect();
     assert_eq!(unavailable, [("off", "it is switched off"), ("failing", "connection refused")]);
@@ -105,7 +107,7 @@ fn the_tools_version_moves_with_what_is_offered_and_with_nothing_else() {
     let profile = profile(&[(&a, None)]);
     let version = |rows: Vec<ToolRow>, epoch| {
         let catalog = Catalog::new(epoch, Settings::default(), vec![a.clone()], rows, vec![profile.clone()]);
-        catalog.offer(profile.id, false).unwrap().version.clone()
+        catalog.offer(profile.id, PermissionMode::Ask).unwrap().version.clone()
     };
     let one = version(vec![tool(&a, "x", &json!({}))], 1);
     assert_eq!(version(vec![tool(&a, "x", &json!({"outputSchema": {"type": "object"}}))], 2), one);
@@ -120,7 +122,8 @@ fn the_list_is_one_json_array_of_definitions() {
     let profile = profile(&[(&a, None)]);
     let id = profile.id;
     let catalog = Catalog::new(1, Settings::default(), vec![a], rows, vec![profile]);
-    let list = format!("{{{}}}", String::from_utf8(catalog.offer(id, false).unwrap().list.to_vec()).unwrap());
+    let list =
+        format!("{{{}}}", String::from_utf8(catalog.offer(id, PermissionMode::Ask).unwrap().list.to_vec()).unwrap());
     let list: Value = serde_json::from_str(&list).unwrap();
     assert_eq!(list["tools"][1]["name"], "a__y");
 }

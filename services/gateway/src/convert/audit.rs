@@ -104,8 +104,10 @@ impl From<Call> for v1::Call {
             ("idempotent", hints.idempotent),
             ("openWorld", hints.open_world),
         ];
-        let (arguments_json, structured) =
-            call.payload.map(|payload| (payload.arguments, payload.structured_result)).unwrap_or_default();
+        let (arguments_json, structured, notes) = call
+            .payload
+            .map(|payload| (payload.arguments, payload.structured_result, payload.notes))
+            .unwrap_or_default();
         Self {
             id: call.id.to_string(),
             session_id: call.session_id.to_string(),
@@ -126,6 +128,14 @@ impl From<Call> for v1::Call {
             arguments_sha256: hex(&call.arguments_sha256),
             structured_result_json: structured.unwrap_or_default(),
             hints: named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            policy: call.policy,
+            permission_mode: call.permission_mode,
+            decision: call.decision,
+            decided_by: call.decided_by,
+            decided_at: call.decided_at.map(timestamp),
+            interaction_id: call.interaction.map(|card| card.to_string()).unwrap_or_default(),
+            files: call.files,
+            notes,
         }
     }
 }

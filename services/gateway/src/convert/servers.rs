@@ -4,6 +4,7 @@ use gatehouse_proto::gateway::v1;
 
 use super::{Change, duration, length, page, timestamp};
 use crate::{
+    audit::mask::{MOST_RULES, MaskRule},
     error::Error,
     registry::{
         check::Fields,
@@ -64,6 +65,7 @@ impl TryFrom<v1::CreateServerRequest> for NewServer {
             request_timeout: wait.unwrap_or(server::DEFAULT_REQUEST_TIMEOUT),
             max_concurrency: concurrency.unwrap_or(server::DEFAULT_CONCURRENCY),
             enabled: !request.disabled,
+            mask_rules: mask_rules(&mut fields, "mask_rules", request.mask_rules),
         };
         fields.finish(new)
     }
@@ -102,9 +104,36 @@ impl TryFrom<v1::UpdateServerRequest> for Change<ServerChange> {
             }),
             max_concurrency: fields.take_some("max_concurrency", request.max_concurrency, server::concurrency),
             enabled: request.enabled,
+            add_mask_rules: mask_rules(&mut fields, "add_mask_rules", request.add_mask_rules),
+            remove_mask_rules: rules_to_remove(&mut fields, request.remove_mask_rules),
         };
         fields.finish(Self { key, change })
     }
+}
+
+fn mask_rules(fields: &mut Fields, field: &str, rules: Vec<String>) -> Vec<String> {
+    if rules.len() > MOST_RULES {
+        fields.wrong(field, format!("takes at most {MOST_RULES} rules"));
+        return Vec::new();
+    }
+    let mut kept = Vec::with_capacity(rules.len());
+    for (place, rule) in rules.into_iter().enumerate() {
+        if let Err(words) = MaskRule::parse(&rule) {
+            fields.wrong(format!("{field}[{place}]"), words);
+        }
+        if !kept.contains(&rule) {
+            kept.push(rule);
+        }
+    }
+    kept
+}
+
+/// A stored rule that is not valid any more must be removable: only the number is bounded.
+fn rules_to_remove(fields: &mut Fields, rules: Vec<String>) -> Vec<String> {
+    if rules.len() > MOST_RULES {
+        fields.wrong("remove_mask_rules", format!("takes at most {MOST_RULES} rules"));
+    }
+    rules
 }
 
 impl From<Server> for v1::Server {
@@ -125,6 +154,7 @@ impl From<Server> for v1::Server {
             tools_updated_at: server.tools_updated_at.map(timestamp),
             created_at: Some(timestamp(server.created_at)),
             updated_at: Some(timestamp(server.updated_at)),
+            mask_rules: server.mask_rules,
         }
     }
 }

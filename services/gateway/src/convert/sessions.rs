@@ -230,12 +230,18 @@ impl From<Token> for v1::SessionToken {
 
 impl From<Run> for v1::Run {
     fn from(run: Run) -> Self {
+        let state = match (run.ended_at, run.waiting_input) {
+            (Some(_), _) => v1::RunState::Ended,
+            (None, true) => v1::RunState::WaitingInput,
+            (None, false) => v1::RunState::Running,
+        };
         Self {
             id: run.id.to_string(),
             session_id: run.session_id.to_string(),
             actor: run.actor,
             began_at: Some(timestamp(run.began_at)),
             ended_at: run.ended_at.map(timestamp),
+            state: state.into(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tools.
 
 use gatehouse_proto::gateway::v1;
-use gatehouse_types::{Hints, hints::DeclaredHints};
+use gatehouse_types::{Hints, Policy, hints::DeclaredHints};
 
 use super::{filter, page, timestamp};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
         check::Fields,
         page::List,
         text,
-        tool::{Tool, ToolChange},
+        tool::{HintSource, Overrides, Tool, ToolChange},
     },
 };
 
@@ -63,12 +63,13 @@ impl TryFrom<v1::UpdateToolRequest> for UpdateTool {
     fn try_from(request: v1::UpdateToolRequest) -> Result<Self, Error> {
         let mut fields = Fields::new();
         let set = request.set.unwrap_or_default();
-        let set = DeclaredHints {
+        let hints = DeclaredHints {
             read_only: set.read_only,
             destructive: set.destructive,
             idempotent: set.idempotent,
             open_world: set.open_world,
         };
+        let set = Overrides { hints, policy: fields.take("policy", policy(request.policy)) };
         let update = Self {
             server: fields.take("server", text::lookup(&request.server)),
             tool: fields.take("tool", text::tool_name(&request.tool)),
@@ -81,7 +82,9 @@ impl TryFrom<v1::UpdateToolRequest> for UpdateTool {
 /// A tool on the wire. `exposed` is the name that engines see; empty for a tool that its server does not list now.
 pub fn tool(tool: Tool, exposed: String) -> v1::Tool {
     let facts = clean::facts(&tool.definition);
-    let effective = Hints::effective(facts.declared, tool.overrides);
+    let overrides = tool.overrides;
+    let effective = Hints::effective(facts.declared, overrides.hints);
+    let default_policy = Policy::default_for(effective);
     let problem = if exposed.is_empty() {
         "the server does not list it now".to_owned()
     } else {
@@ -95,7 +98,7 @@ pub fn tool(tool: Tool, exposed: String) -> v1::Tool {
         title: facts.title,
         description: facts.description,
         declared: Some(hints(facts.declared)),
-        overrides: Some(hints(tool.overrides)),
+        overrides: Some(hints(overrides.hints)),
         effective: Some(v1::ToolHints {
             read_only: Some(effective.read_only),
             destructive: Some(effective.destructive),
@@ -108,6 +111,44 @@ pub fn tool(tool: Tool, exposed: String) -> v1::Tool {
         problem,
         fingerprint: tool.fingerprint,
         changed_at: Some(timestamp(tool.changed_at)),
+        policy: overrides.policy.map_or(v1::Policy::Unspecified, on_wire).into(),
+        default_policy: on_wire(default_policy).into(),
+        effective_policy: on_wire(overrides.policy.unwrap_or(default_policy)).into(),
+        sources: Some(sources(facts.declared, overrides.hints)),
+    }
+}
+
+fn policy(number: i32) -> Result<Option<Policy>, String> {
+    match v1::Policy::try_from(number) {
+        Ok(v1::Policy::Unspecified) => Ok(None),
+        Ok(v1::Policy::Allow) => Ok(Some(Policy::Allow)),
+        Ok(v1::Policy::Ask) => Ok(Some(Policy::Ask)),
+        Ok(v1::Policy::Confirm) => Ok(Some(Policy::Confirm)),
+        Ok(v1::Policy::Deny) => Ok(Some(Policy::Deny)),
+        Err(_) => Err("takes `POLICY_ALLOW`, `POLICY_ASK`, `POLICY_CONFIRM` or `POLICY_DENY`".to_owned()),
+    }
+}
+
+const fn on_wire(policy: Policy) -> v1::Policy {
+    match policy {
+        Policy::Allow => v1::Policy::Allow,
+        Policy::Ask => v1::Policy::Ask,
+        Policy::Confirm => v1::Policy::Confirm,
+        Policy::Deny => v1::Policy::Deny,
+    }
+}
+
+fn sources(declared: DeclaredHints, set: DeclaredHints) -> v1::HintSources {
+    let source = |declared, set| match HintSource::of(declared, set) {
+        HintSource::Default => v1::HintSource::Default.into(),
+        HintSource::Server => v1::HintSource::Server.into(),
+        HintSource::Admin => v1::HintSource::Admin.into(),
+    };
+    v1::HintSources {
+        read_only: source(declared.read_only, set.read_only),
+        destructive: source(declared.destructive, set.destructive),
+        idempotent: source(declared.idempotent, set.idempotent),
+        open_world: source(declared.open_world, set.open_world),
     }
 }
 

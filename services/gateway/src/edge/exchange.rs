@@ -10,11 +10,13 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use gatehouse_types::SessionId;
+use gatehouse_mcp::client::Progress;
+use gatehouse_types::{CallId, Locale, SessionId};
 use tokio::{sync::Notify, time::Instant};
 use uuid::Uuid;
 
 use super::progress::Ticker;
+use crate::call::{Listener, words};
 
 /// How long a finished exchange can still be resumed.
 pub(super) const KEPT: Duration = Duration::from_mins(5);
@@ -32,7 +34,7 @@ pub(super) type Message = Vec<Bytes>;
 /// The messages of one request, in order; the last one answers it.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    /// Names the stream in event ids.
+    /// Names the stream in event ids: the call's id.
     pub(super) stream: Uuid,
     /// The session whose engine may read it.
     pub(super) session: SessionId,
@@ -40,6 +42,7 @@ pub(super) struct Exchange {
     pub(super) actor: [u8; 8],
     /// The engine's request id as JSON text.
     pub(super) rpc_id: String,
+    locale: Locale,
     inner: Mutex<Inner>,
     changed: Notify,
 }
@@ -49,6 +52,8 @@ struct Inner {
     messages: Vec<Message>,
     done: Option<Instant>,
     ticker: Ticker,
+    /// What the call waits for besides the tool, in words for people.
+    waits_for: Option<String>,
     /// Bytes of the server's reports of progress.
     reported: usize,
     /// When the last one came.
@@ -68,13 +73,28 @@ pub(super) enum Next {
 
 impl Exchange {
     /// A new exchange. `ticker` turns progress into notifications for this engine.
-    pub(super) fn new(session: SessionId, actor: [u8; 8], rpc_id: String, ticker: Ticker) -> Arc<Self> {
-        let inner = Inner { messages: Vec::new(), done: None, ticker, reported: 0, reported_at: Instant::now() };
+    pub(super) fn new(
+        call: CallId,
+        session: SessionId,
+        actor: [u8; 8],
+        rpc_id: String,
+        ticker: Ticker,
+        locale: Locale,
+    ) -> Arc<Self> {
+        let inner = Inner {
+            messages: Vec::new(),
+            done: None,
+            ticker,
+            waits_for: None,
+            reported: 0,
+            reported_at: Instant::now(),
+        };
         Arc::new(Self {
-            stream: gatehouse_types::CallId::new().uuid(),
+            stream: call.uuid(),
             session,
             actor,
             rpc_id,
+            locale,
             inner: Mutex::new(inner),
             changed: Notify::new(),
         })
@@ -101,14 +121,18 @@ impl Exchange {
         }
     }
 
-    /// Adds a progress notification that says that the call still runs, when the engine asked for progress.
-    pub(super) fn tick(&self, message: &str) {
+    /// Adds a progress notification that says what the call still waits for, when the engine asked for progress.
+    pub(super) fn tick(&self, seconds: u64) {
         let mut inner = self.lock();
+        let message = format!("{} ({seconds} s)", inner.waits_for.as_deref().unwrap_or(words::STILL.of(self.locale)));
+        self.say(&mut inner, &message);
+    }
+
+    fn say(&self, inner: &mut Inner, message: &str) {
         if inner.done.is_none()
             && let Some(notification) = inner.ticker.tick(message)
         {
             inner.messages.push(vec![notification]);
-            drop(inner);
             self.changed.notify_waiters();
         }
     }
@@ -183,6 +207,21 @@ impl Exchange {
     }
 }
 
+impl Listener for Exchange {
+    fn progress(&self, report: Progress<'_>) {
+        let total = report.total.map(serde_json::value::RawValue::get);
+        self.progress(report.progress.get(), total, report.message.as_deref());
+    }
+
+    fn waits(&self, what_for: Option<&str>) {
+        let mut inner = self.lock();
+        inner.waits_for = what_for.map(str::to_owned);
+        if let Some(words) = what_for {
+            self.say(&mut inner, words);
+        }
+    }
+}
+
 /// What a `Last-Event-ID` of ours says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LastEvent {
@@ -220,7 +259,14 @@ mod tests {
     use super::*;
 
     fn exchange(rpc_id: &str) -> Arc<Exchange> {
-        Exchange::new(SessionId::new(), [0; 8], rpc_id.to_owned(), Ticker::new(Some("\"t\"".to_owned())))
+        Exchange::new(
+            CallId::new(),
+            SessionId::new(),
+            [0; 8],
+            rpc_id.to_owned(),
+            Ticker::new(Some("\"t\"".to_owned())),
+            Locale::En,
+        )
     }
 
     #[test]
@@ -248,7 +294,7 @@ mod tests {
     async fn readers_get_every_message_in_order_and_then_the_end() {
         let exchange = exchange("1");
         exchange.progress("1", Some("3"), None);
-        exchange.tick("still running");
+        exchange.tick(1);
         exchange.finish(vec![Bytes::from_static(b"{}")]);
         exchange.progress("2", None, None);
         exchange.wait(2).await;

@@ -16,11 +16,11 @@ use super::{
     access::{self, Accepts},
     body::{self, Body},
     exchange::{LastEvent, Message},
-    modern, notices,
+    fate, modern, notices,
     session_id::{EdgeSession, LEGACY_VERSIONS, actor_hash},
     tool_calls::{Era, ToolCall},
 };
-use crate::{raw::RawObject, results, snapshot::Principal};
+use crate::{raw::RawObject, snapshot::Principal};
 
 /// Header of the engine's MCP session.
 const SESSION_ID: &str = "mcp-session-id";
@@ -198,11 +198,7 @@ impl Edge {
         if last.rpc_id.is_empty() {
             return body::plain(StatusCode::NOT_FOUND, "this stream is not kept any more");
         }
-        // The engine still waits for this request: it must not wait for ever.
-        let refusal = results::refusal(
-            "the answer to this call is not kept any more, or Gatehouse was restarted; the call may or may not have been carried out. Check before you repeat it.",
-        );
-        body::events(notices::one(&body::result(&last.rpc_id, refusal.pieces)))
+        body::events(fate::told(Arc::clone(&self.calls), principal, last))
     }
 
     /// Answers a DELETE: ends the engine's MCP session.
@@ -240,7 +236,7 @@ impl Edge {
             self.refresher.asked(server, stale_after);
         }
         let mut pieces = vec![Bytes::from_static(b"{")];
-        match catalog.offer(facts.profile, facts.read_only) {
+        match catalog.offer(facts.profile, facts.mode) {
             Some(offer) => {
                 pieces.push(offer.list.clone());
                 if !offer.unavailable.is_empty() {

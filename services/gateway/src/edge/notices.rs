@@ -87,7 +87,7 @@ impl Reader {
                 () = self.exchange.wait(self.next) => {}
                 () = sleep_until(self.ticked + TICK_EVERY) => {
                     self.ticked = Instant::now();
-                    self.exchange.tick(&format!("still waiting for the tool ({} s)", self.began.elapsed().as_secs()));
+                    self.exchange.tick(self.began.elapsed().as_secs());
                 }
                 () = sleep(COMMENT_EVERY) => return Some(Bytes::from_static(COMMENT)),
             }
@@ -96,7 +96,7 @@ impl Reader {
 }
 
 /// One event that holds `message`.
-pub(super) fn one(message: &[Bytes]) -> impl Stream<Item = Bytes> + Send + 'static {
+pub(super) fn one(message: &[Bytes]) -> impl Stream<Item = Bytes> + Send + use<> {
     let mut event = Vec::new();
     sse::encode(&mut event, None, &message.concat());
     stream::iter([Bytes::from(event)])
@@ -173,7 +173,7 @@ impl Watcher {
 
     fn offer(&self) -> Option<Arc<Offer>> {
         let facts = self.principal.session.facts();
-        self.snapshot.catalog().offer(facts.profile, facts.read_only).cloned()
+        self.snapshot.catalog().offer(facts.profile, facts.mode).cloned()
     }
 
     fn has_changed(&mut self) -> bool {

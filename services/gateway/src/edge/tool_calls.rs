@@ -8,8 +8,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use gatehouse_mcp::{client::Progress, encode, message};
+use gatehouse_mcp::{encode, message};
 use gatehouse_platform::telemetry;
+use gatehouse_types::CallId;
 use http::{HeaderMap, Response, StatusCode};
 use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -97,7 +98,9 @@ impl Edge {
     ) -> Response<Body> {
         let cancel = CancellationToken::new();
         let ticker = Ticker::new(call.progress_token.clone());
-        let exchange = Exchange::new(principal.session.id, actor_hash(&principal.actor), call.rpc_id.clone(), ticker);
+        let session = &principal.session;
+        let (id, locale) = (CallId::new(), session.facts().locale);
+        let exchange = Exchange::new(id, session.id, actor_hash(&principal.actor), call.rpc_id.clone(), ticker, locale);
         let span = call.span.clone();
         let run = Arc::clone(self).run(Arc::clone(principal), call, era, cancel.clone(), Arc::clone(&exchange));
         let stop = matches!(era, Era::Modern).then(|| cancel.clone());
@@ -150,6 +153,7 @@ impl Edge {
             Era::Modern => (None, Known::ALL),
         };
         let request = Request {
+            id: CallId::from_uuid(exchange.stream),
             session: Arc::clone(&principal.session),
             actor: principal.actor.clone(),
             principal: Some(principal),
@@ -159,11 +163,7 @@ impl Edge {
             cancel,
             trace_id: call.trace_id,
         };
-        let on_progress = |report: Progress<'_>| {
-            let total = report.total.map(serde_json::value::RawValue::get);
-            exchange.progress(report.progress.get(), total, report.message.as_deref());
-        };
-        let reply = self.calls.run(&request, &on_progress).await;
+        let reply = self.calls.run(&request, exchange.as_ref()).await;
         let pieces = match era {
             Era::Legacy(_) => reply.output.pieces,
             Era::Modern => modern::complete(reply.output.pieces),

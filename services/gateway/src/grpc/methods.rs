@@ -90,6 +90,10 @@ pub const LIST_TOKENS: Method = quick("/gatehouse.gateway.v1.SessionService/List
 pub const BEGIN_RUN: Method = quick("/gatehouse.gateway.v1.SessionService/BeginRun", Scope::Sessions);
 /// `SessionService/EndRun`.
 pub const END_RUN: Method = quick("/gatehouse.gateway.v1.SessionService/EndRun", Scope::Sessions);
+/// `SessionService/ListGrants`.
+pub const LIST_GRANTS: Method = quick("/gatehouse.gateway.v1.SessionService/ListGrants", Scope::Sessions);
+/// `SessionService/RevokeGrants`.
+pub const REVOKE_GRANTS: Method = quick("/gatehouse.gateway.v1.SessionService/RevokeGrants", Scope::Sessions);
 /// `SessionService/GetToolsVersion`.
 pub const GET_TOOLS_VERSION: Method = quick("/gatehouse.gateway.v1.SessionService/GetToolsVersion", Scope::Sessions);
 /// `CallService/ListOfferedTools`.
@@ -138,6 +142,8 @@ pub const METHODS: &[Method] = &[
     LIST_TOKENS,
     BEGIN_RUN,
     END_RUN,
+    LIST_GRANTS,
+    REVOKE_GRANTS,
     GET_TOOLS_VERSION,
     LIST_OFFERED_TOOLS,
     CALL_TOOL,

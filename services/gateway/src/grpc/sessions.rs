@@ -8,7 +8,9 @@ use tonic::{Request, Response, Status};
 
 use super::{answer, methods, paged, upstream};
 use crate::{
-    convert::{BeginRun, Change, ListSessions, TokenOf, lookup, mcp_session, run_to_end, token_to_revoke},
+    convert::{
+        BeginRun, Change, ListSessions, TokenOf, grants_to_revoke, lookup, mcp_session, run_to_end, token_to_revoke,
+    },
     error::Error,
     registry::{
         State,
@@ -127,6 +129,21 @@ impl Sessions {
         store::commit(transaction).await?;
         Ok(v1::EndRunResponse { run: Some(run.into()) })
     }
+
+    async fn grants(&self, request: v1::ListGrantsRequest) -> Result<v1::ListGrantsResponse, Error> {
+        let key = lookup("session", &request.session)?;
+        let mut connection = store::acquire(&self.0.pool).await?;
+        let grants = store::grants::list(&mut connection, &key).await?;
+        Ok(v1::ListGrantsResponse { grants: grants.into_iter().map(v1::Grant::from).collect() })
+    }
+
+    async fn revoke_grants(&self, request: v1::RevokeGrantsRequest) -> Result<v1::RevokeGrantsResponse, Error> {
+        let (session, grant) = grants_to_revoke(&request)?;
+        let mut transaction = store::begin(&self.0.pool).await?;
+        let revoked = store::grants::revoke(&mut transaction, &session, grant).await?;
+        store::commit(transaction).await?;
+        Ok(v1::RevokeGrantsResponse { revoked: i32::try_from(revoked).unwrap_or(i32::MAX) })
+    }
 }
 
 #[tonic::async_trait]
@@ -200,6 +217,20 @@ impl SessionService for Sessions {
 
     async fn end_run(&self, request: Request<v1::EndRunRequest>) -> Result<Response<v1::EndRunResponse>, Status> {
         answer(&methods::END_RUN, request, |request, _| self.end(request)).await
+    }
+
+    async fn list_grants(
+        &self,
+        request: Request<v1::ListGrantsRequest>,
+    ) -> Result<Response<v1::ListGrantsResponse>, Status> {
+        answer(&methods::LIST_GRANTS, request, |request, _| self.grants(request)).await
+    }
+
+    async fn revoke_grants(
+        &self,
+        request: Request<v1::RevokeGrantsRequest>,
+    ) -> Result<Response<v1::RevokeGrantsResponse>, Status> {
+        answer(&methods::REVOKE_GRANTS, request, |request, _| self.revoke_grants(request)).await
     }
 
     async fn get_tools_version(

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use gatehouse_platform::auth::Caller;
 use gatehouse_proto::gateway::v1::{self, tool_service_server::ToolService};
 use tonic::{Request, Response, Status};
 
@@ -42,14 +43,20 @@ impl Tools {
         Ok(v1::ListToolsResponse { tools: rows.into_iter().map(&mut on_wire).collect(), next_page_token })
     }
 
-    async fn update(&self, request: v1::UpdateToolRequest) -> Result<v1::UpdateToolResponse, Error> {
+    async fn update(&self, request: v1::UpdateToolRequest, caller: Caller) -> Result<v1::UpdateToolResponse, Error> {
         let update = UpdateTool::try_from(request)?;
         let mut transaction = store::begin(&self.0.pool).await?;
         let server = store::servers::get(&mut transaction, &update.server).await?.id;
-        let row = store::tools::update(&mut transaction, server, &update.tool, &update.change).await?;
+        let row = store::tools::update(&mut transaction, server, &update.tool, &update.change, caller.name()).await?;
         let mut names = exposed(&mut transaction).await?;
         store::commit(transaction).await?;
-        tracing::info!(server.id = %server, tool.name = row.name, "hints of a tool overridden");
+        tracing::info!(
+            server.id = %server,
+            tool.name = row.name,
+            tool.overrides = ?row.overrides,
+            caller.name = caller.name(),
+            "hints or policy of a tool overridden"
+        );
         let exposed = names.remove(&(row.server.clone(), row.name.clone())).unwrap_or_default();
         Ok(v1::UpdateToolResponse { tool: Some(tool(row, exposed)) })
     }
@@ -87,6 +94,6 @@ impl ToolService for Tools {
         &self,
         request: Request<v1::UpdateToolRequest>,
     ) -> Result<Response<v1::UpdateToolResponse>, Status> {
-        answer(&methods::UPDATE_TOOL, request, |request, _| self.update(request)).await
+        answer(&methods::UPDATE_TOOL, request, |request, caller| self.update(request, caller)).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatehouse_types::{CallId, Hints, RunId, SessionId};
+use gatehouse_types::{CallId, Hints, InteractionId, RunId, SessionId};
 use time::OffsetDateTime;
 
 /// How a call ended, or that it runs.
@@ -102,6 +102,20 @@ pub struct Call {
     pub error: String,
     /// Trace id in hexadecimal; empty for none.
     pub trace_id: String,
+    /// The tool's policy.
+    pub policy: String,
+    /// The session's permission mode.
+    pub permission_mode: String,
+    /// What was decided; see `calls.proto`.
+    pub decision: String,
+    /// Who answered; empty when nobody was asked.
+    pub decided_by: String,
+    /// When.
+    pub decided_at: Option<OffsetDateTime>,
+    /// The card.
+    pub interaction: Option<InteractionId>,
+    /// Paths of saved files.
+    pub files: Vec<String>,
     /// Arguments and result; only when one call is asked for.
     pub payload: Option<Payload>,
 }
@@ -113,6 +127,8 @@ pub struct Payload {
     pub arguments: String,
     /// Structured result: JSON, or the beginning of it.
     pub structured_result: Option<String>,
+    /// What did not match or could not be done.
+    pub notes: Vec<String>,
 }
 
 /// Which calls to list. What is set must hold.

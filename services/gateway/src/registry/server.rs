@@ -54,6 +54,8 @@ pub struct Server {
     pub tool_count: u32,
     /// When tools or capabilities last changed.
     pub tools_updated_at: Option<OffsetDateTime>,
+    /// What is masked in the audit and on cards: texts of `audit::mask::MaskRule`s.
+    pub mask_rules: Vec<String>,
     /// When it was registered.
     pub created_at: OffsetDateTime,
     /// When its configuration last changed.
@@ -125,6 +127,8 @@ pub struct NewServer {
     pub max_concurrency: u32,
     /// See [`Server::enabled`].
     pub enabled: bool,
+    /// See [`Server::mask_rules`].
+    pub mask_rules: Vec<String>,
 }
 
 impl NewServer {
@@ -133,7 +137,9 @@ impl NewServer {
         let digest = Digest::new("server").text(&self.name).text(&self.description).text(&self.url);
         let digest = digest.number(self.connect_timeout.as_millis()).number(self.request_timeout.as_millis());
         let digest = digest.number(self.max_concurrency.into()).number(self.enabled.into());
-        self.headers.names().fold(digest, Digest::text).finish()
+        // No name of a header is a rule.
+        let names = self.headers.names().chain(self.mask_rules.iter().map(String::as_str));
+        names.fold(digest, Digest::text).finish()
     }
 }
 
@@ -158,6 +164,10 @@ pub struct ServerChange {
     pub max_concurrency: Option<u32>,
     /// See [`Server::enabled`].
     pub enabled: Option<bool>,
+    /// Mask rules to add.
+    pub add_mask_rules: Vec<String>,
+    /// Mask rules to remove; those that the server does not have are no error.
+    pub remove_mask_rules: Vec<String>,
 }
 
 impl ServerChange {
@@ -185,6 +195,24 @@ impl ServerChange {
             && self.request_timeout.is_none()
             && self.max_concurrency.is_none()
             && self.enabled.is_none()
+            && !self.changes_mask_rules()
+    }
+
+    /// Whether mask rules are added or removed.
+    pub fn changes_mask_rules(&self) -> bool {
+        !self.add_mask_rules.is_empty() || !self.remove_mask_rules.is_empty()
+    }
+
+    /// The mask rules after the change.
+    pub fn mask_rules(&self, now: &[String]) -> Vec<String> {
+        let mut after: Vec<String> =
+            now.iter().filter(|rule| !self.remove_mask_rules.contains(rule)).cloned().collect();
+        for rule in &self.add_mask_rules {
+            if !after.contains(rule) {
+                after.push(rule.clone());
+            }
+        }
+        after
     }
 }
 

@@ -143,6 +143,8 @@ pub struct Run {
     pub began_at: OffsetDateTime,
     /// When it ended.
     pub ended_at: Option<OffsetDateTime>,
+    /// Whether a call of it waits for a person.
+    pub waiting_input: bool,
 }
 
 /// Which tokens to revoke.

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 /// The JSON text with `\ufffd` in place of each escape that is half a character. Borrowed when there is none.
-pub(super) fn mended(json: &str) -> Cow<'_, str> {
+pub(crate) fn mended(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     let mut out = String::new();
     let mut done = 0;
@@ -22,8 +22,8 @@ pub(super) fn mended(json: &str) -> Cow<'_, str> {
                 done = at;
             }
             Some(_) => at = escape + 6,
-            // The escaped character is ASCII in every text that is JSON.
-            None => at = (escape + 2).min(json.len()),
+            // The escaped character is ASCII in every text that is JSON; this takes others, too.
+            None => at = escape + 1 + json[escape + 1..].chars().next().map_or(0, char::len_utf8),
         }
     }
     if done == 0 { Cow::Borrowed(json) } else { Cow::Owned(out + &json[done..]) }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use gatehouse_types::{EdgeSessionId, ProfileId, RunId, SessionId, TokenId};
+use gatehouse_types::{EdgeSessionId, Locale, PermissionMode, ProfileId, RunId, ServerId, SessionId, TokenId};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::store::{
     Connection, DbError, Pool,
-    snapshot::{self as rows, SessionRow},
+    snapshot::{self as rows, Belongings, Granted, SessionRow},
 };
 
 /// How long an unknown token is remembered as unknown.
@@ -36,12 +36,18 @@ pub struct Facts {
     pub profile: ProfileId,
     /// `claude_code`, `codex` or `other`.
     pub engine: String,
-    /// Whether it may only read.
-    pub read_only: bool,
+    /// What its calls may do without a person.
+    pub mode: PermissionMode,
+    /// Its folder under the configured root; empty for none.
+    pub workspace: String,
+    /// The language of its models and people.
+    pub locale: Locale,
     /// Its last change.
     pub epoch: i64,
     /// Its open runs, by actor.
     pub runs: HashMap<String, RunId>,
+    /// Approvals for the rest of the session, by server and tool.
+    pub grants: HashMap<(ServerId, String), Granted>,
 }
 
 /// A session in memory.
@@ -118,12 +124,12 @@ impl Drop for Active<'_> {
 }
 
 impl Session {
-    fn new(row: SessionRow, runs: HashMap<String, RunId>) -> Self {
+    fn new(row: SessionRow, belongings: Belongings) -> Self {
         Self {
             id: row.id,
             ended: CancellationToken::new(),
             activity: Activity::default(),
-            facts: ArcSwap::from_pointee(Facts::new(row, runs)),
+            facts: ArcSwap::from_pointee(Facts::new(row, belongings)),
         }
     }
 
@@ -134,13 +140,16 @@ impl Session {
 }
 
 impl Facts {
-    fn new(row: SessionRow, runs: HashMap<String, RunId>) -> Self {
+    fn new(row: SessionRow, belongings: Belongings) -> Self {
         Self {
             profile: row.profile,
             engine: row.engine,
-            read_only: row.permission_mode == "read_only",
+            mode: row.mode,
+            workspace: row.workspace,
+            locale: Locale::of(&row.locale),
             epoch: row.epoch,
-            runs,
+            runs: belongings.runs,
+            grants: belongings.grants,
         }
     }
 }
@@ -179,10 +188,10 @@ impl Sessions {
             memory.unknown.insert(hash, Instant::now());
             return Ok(None);
         };
-        let runs = rows::open_runs(&mut connection, row.id).await?;
+        let belongings = rows::belongings(&mut connection, row.id).await?;
         let mut memory = self.write();
         let good_at = row.epoch;
-        let session = memory.session(row, runs);
+        let session = memory.session(row, belongings);
         let last_used = AtomicI64::new(now.unix_timestamp());
         let principal = Arc::new(Principal { token, actor, session, hash, good_at, last_used });
         // What was read before a change may be old: use it once, and read again next time.
@@ -210,8 +219,8 @@ impl Sessions {
         }
         let mut connection = self.pool.acquire().await?;
         let Some(row) = rows::find_session(&mut connection, id).await? else { return Ok(None) };
-        let runs = rows::open_runs(&mut connection, id).await?;
-        Ok(Some(self.write().session(row, runs)))
+        let belongings = rows::belongings(&mut connection, id).await?;
+        Ok(Some(self.write().session(row, belongings)))
     }
 
     /// Whether an engine's MCP session was ended.
@@ -238,9 +247,12 @@ impl Sessions {
     pub(super) async fn apply(&self, connection: &mut Connection, changed: Vec<SessionRow>) -> Result<(), DbError> {
         for row in changed {
             let in_memory = self.read().sessions.contains_key(&row.id);
-            let runs =
-                if in_memory && !row.deleted { rows::open_runs(connection, row.id).await? } else { HashMap::new() };
-            self.write().change(row, runs);
+            let belongings = if in_memory && !row.deleted {
+                rows::belongings(connection, row.id).await?
+            } else {
+                Belongings::default()
+            };
+            self.write().change(row, belongings);
         }
         Ok(())
     }
@@ -266,21 +278,21 @@ impl Sessions {
 }
 
 impl Memory {
-    fn session(&mut self, row: SessionRow, runs: HashMap<String, RunId>) -> Arc<Session> {
+    fn session(&mut self, row: SessionRow, belongings: Belongings) -> Arc<Session> {
         let known = self.sessions.get(&row.id);
         if let Some(session) = known.filter(|session| session.facts.load().epoch >= row.epoch) {
             return Arc::clone(session);
         }
         if let Some(session) = known {
-            session.facts.store(Arc::new(Facts::new(row, runs)));
+            session.facts.store(Arc::new(Facts::new(row, belongings)));
             return Arc::clone(session);
         }
-        let session = Arc::new(Session::new(row, runs));
+        let session = Arc::new(Session::new(row, belongings));
         self.sessions.insert(session.id, Arc::clone(&session));
         session
     }
 
-    fn change(&mut self, row: SessionRow, runs: HashMap<String, RunId>) {
+    fn change(&mut self, row: SessionRow, belongings: Belongings) {
         self.changes += 1;
         self.tokens.retain(|_, principal| principal.session.id != row.id);
         if row.deleted {
@@ -288,7 +300,7 @@ impl Memory {
                 session.ended.cancel();
             }
         } else if self.sessions.contains_key(&row.id) {
-            self.session(row, runs);
+            self.session(row, belongings);
         }
     }
 }

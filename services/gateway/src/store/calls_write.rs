@@ -7,7 +7,8 @@ use uuid::Uuid;
 use crate::audit::{Ended, Started};
 
 /// Inserts the rows of calls that are about to go out, each only when its decision still holds: the catalog has not moved
-/// and neither has the session (its mode, profile, tokens, runs or life). Returns the ids that were inserted.
+/// and neither has the session (its mode, profile, tokens, runs, grants or life). A call that waited for a person has its row
+/// already, which gets the decision. Returns the ids of the calls that may go out.
 pub async fn begin(
     connection: &mut PgConnection,
     calls: &[&Started],
@@ -17,16 +18,24 @@ pub async fn begin(
     let columns = Columns::of(calls);
     sqlx::query_scalar!(
         r#"INSERT INTO calls (id, session_id, actor, run_id, server_id, server, tool, hints, started_at, arguments,
-                              arguments_bytes, arguments_sha256, trace_id, replica_id)
+                              arguments_bytes, arguments_sha256, trace_id, replica_id, policy, permission_mode, decision,
+                              decided_by, decided_at, interaction_id)
            SELECT c.id, c.session_id, c.actor, c.run_id, c.server_id, c.server, c.tool, c.hints, c.started_at, c.arguments,
-                  c.arguments_bytes, c.arguments_sha256, c.trace_id, c.replica_id
+                  c.arguments_bytes, c.arguments_sha256, c.trace_id, c.replica_id, c.policy, c.permission_mode, c.decision,
+                  c.decided_by, c.decided_at, c.interaction_id
            FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::text[], $8::int2[],
-                       $9::timestamptz[], $10::text[], $11::int8[], $12::bytea[], $13::text[], $14::uuid[], $15::int8[],
-                       $16::int8[])
+                       $9::timestamptz[], $10::text[], $11::int8[], $12::bytea[], $13::text[], $14::uuid[], $15::text[],
+                       $16::text[], $17::text[], $18::text[], $19::timestamptz[], $20::uuid[], $21::int8[], $22::int8[])
                 AS c (id, session_id, actor, run_id, server_id, server, tool, hints, started_at, arguments,
-                      arguments_bytes, arguments_sha256, trace_id, replica_id, session_epoch, catalog)
+                      arguments_bytes, arguments_sha256, trace_id, replica_id, policy, permission_mode, decision,
+                      decided_by, decided_at, interaction_id, session_epoch, catalog)
            JOIN sessions s ON s.id = c.session_id AND s.epoch = c.session_epoch AND s.deleted_at IS NULL
            JOIN config_epoch e ON e.catalog = c.catalog
+           ON CONFLICT (id) DO UPDATE SET
+               hints = excluded.hints, policy = excluded.policy, permission_mode = excluded.permission_mode,
+               decision = excluded.decision, decided_by = excluded.decided_by, decided_at = excluded.decided_at,
+               interaction_id = excluded.interaction_id
+           WHERE calls.outcome IS NULL
            RETURNING id"#,
         &columns.ids,
         &columns.sessions,
@@ -42,6 +51,12 @@ pub async fn begin(
         &columns.hashes as &[&[u8]],
         &columns.traces as &[&str],
         &columns.replicas,
+        &columns.policies as &[&str],
+        &columns.modes as &[&str],
+        &columns.decisions as &[&str],
+        &columns.decided_by as &[&str],
+        &columns.decided_at as &[Option<OffsetDateTime>],
+        &columns.interactions as &[Option<Uuid>],
         &epochs,
         catalog
     )
@@ -59,14 +74,29 @@ pub async fn end(connection: &mut PgConnection, calls: &[(&Started, &Ended)]) ->
     let result_bytes: Vec<i64> = calls.iter().map(|(_, ended)| ended.result_bytes).collect();
     let structured: Vec<Option<&str>> = calls.iter().map(|(_, ended)| ended.structured_result.as_deref()).collect();
     let errors: Vec<&str> = calls.iter().map(|(_, ended)| ended.error.as_str()).collect();
+    let files: Vec<serde_json::Value> = calls.iter().map(|(_, ended)| ended.files.as_slice().into()).collect();
+    let notes: Vec<serde_json::Value> = calls.iter().map(|(_, ended)| ended.notes.as_slice().into()).collect();
     sqlx::query!(
         r#"INSERT INTO calls (id, session_id, actor, run_id, server_id, server, tool, hints, started_at, arguments,
-                              arguments_bytes, arguments_sha256, trace_id, replica_id, outcome, duration_us, retries,
-                              result_bytes, structured_result, error)
-           SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::text[],
-                                $8::int2[], $9::timestamptz[], $10::text[], $11::int8[], $12::bytea[], $13::text[],
-                                $14::uuid[], $15::text[], $16::int8[], $17::int4[], $18::int8[], $19::text[], $20::text[])
+                              arguments_bytes, arguments_sha256, trace_id, replica_id, policy, permission_mode, decision,
+                              decided_by, decided_at, interaction_id, outcome, duration_us, retries, result_bytes,
+                              structured_result, error, files, notes)
+           SELECT c.id, c.session_id, c.actor, c.run_id, c.server_id, c.server, c.tool, c.hints, c.started_at, c.arguments,
+                  c.arguments_bytes, c.arguments_sha256, c.trace_id, c.replica_id, c.policy, c.permission_mode, c.decision,
+                  c.decided_by, c.decided_at, c.interaction_id, c.outcome, c.duration_us, c.retries, c.result_bytes,
+                  c.structured_result, c.error, ARRAY(SELECT jsonb_array_elements_text(c.files)),
+                  ARRAY(SELECT jsonb_array_elements_text(c.notes))
+           FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::text[], $8::int2[],
+                       $9::timestamptz[], $10::text[], $11::int8[], $12::bytea[], $13::text[], $14::uuid[], $15::text[],
+                       $16::text[], $17::text[], $18::text[], $19::timestamptz[], $20::uuid[], $21::text[], $22::int8[],
+                       $23::int4[], $24::int8[], $25::text[], $26::text[], $27::jsonb[], $28::jsonb[])
+                AS c (id, session_id, actor, run_id, server_id, server, tool, hints, started_at, arguments,
+                      arguments_bytes, arguments_sha256, trace_id, replica_id, policy, permission_mode, decision,
+                      decided_by, decided_at, interaction_id, outcome, duration_us, retries, result_bytes,
+                      structured_result, error, files, notes)
            ON CONFLICT (id) DO UPDATE SET
+               decision = excluded.decision, decided_by = excluded.decided_by, decided_at = excluded.decided_at,
+               interaction_id = excluded.interaction_id, files = excluded.files, notes = excluded.notes,
                outcome = excluded.outcome, duration_us = excluded.duration_us, retries = excluded.retries,
                result_bytes = excluded.result_bytes, structured_result = excluded.structured_result, error = excluded.error"#,
         &columns.ids,
@@ -83,27 +113,37 @@ pub async fn end(connection: &mut PgConnection, calls: &[(&Started, &Ended)]) ->
         &columns.hashes as &[&[u8]],
         &columns.traces as &[&str],
         &columns.replicas,
+        &columns.policies as &[&str],
+        &columns.modes as &[&str],
+        &columns.decisions as &[&str],
+        &columns.decided_by as &[&str],
+        &columns.decided_at as &[Option<OffsetDateTime>],
+        &columns.interactions as &[Option<Uuid>],
         &outcomes as &[&str],
         &durations,
         &retries,
         &result_bytes,
         &structured as &[Option<&str>],
-        &errors as &[&str]
+        &errors as &[&str],
+        &files,
+        &notes
     )
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Records that calls still run which have no row yet (read-only ones that take their time).
+/// Records that calls still run which have no row yet: read-only ones that take their time, and those that wait for a person.
 pub async fn still_running(connection: &mut PgConnection, calls: &[&Started]) -> Result<(), sqlx::Error> {
     let columns = Columns::of(calls);
     sqlx::query!(
         r#"INSERT INTO calls (id, session_id, actor, run_id, server_id, server, tool, hints, started_at, arguments,
-                              arguments_bytes, arguments_sha256, trace_id, replica_id)
+                              arguments_bytes, arguments_sha256, trace_id, replica_id, policy, permission_mode, decision,
+                              decided_by, decided_at, interaction_id)
            SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::text[],
                                 $8::int2[], $9::timestamptz[], $10::text[], $11::int8[], $12::bytea[], $13::text[],
-                                $14::uuid[])
+                                $14::uuid[], $15::text[], $16::text[], $17::text[], $18::text[], $19::timestamptz[],
+                                $20::uuid[])
            ON CONFLICT (id) DO NOTHING"#,
         &columns.ids,
         &columns.sessions,
@@ -118,7 +158,13 @@ pub async fn still_running(connection: &mut PgConnection, calls: &[&Started]) ->
         &columns.bytes,
         &columns.hashes as &[&[u8]],
         &columns.traces as &[&str],
-        &columns.replicas
+        &columns.replicas,
+        &columns.policies as &[&str],
+        &columns.modes as &[&str],
+        &columns.decisions as &[&str],
+        &columns.decided_by as &[&str],
+        &columns.decided_at as &[Option<OffsetDateTime>],
+        &columns.interactions as &[Option<Uuid>]
     )
     .execute(connection)
     .await?;
@@ -141,6 +187,12 @@ struct Columns<'a> {
     hashes: Vec<&'a [u8]>,
     traces: Vec<&'a str>,
     replicas: Vec<Uuid>,
+    policies: Vec<&'a str>,
+    modes: Vec<&'a str>,
+    decisions: Vec<&'a str>,
+    decided_by: Vec<&'a str>,
+    decided_at: Vec<Option<OffsetDateTime>>,
+    interactions: Vec<Option<Uuid>>,
 }
 
 impl<'a> Columns<'a> {
@@ -160,6 +212,15 @@ impl<'a> Columns<'a> {
             hashes: calls.iter().map(|call| call.arguments_sha256.as_slice()).collect(),
             traces: calls.iter().map(|call| call.trace_id.as_str()).collect(),
             replicas: calls.iter().map(|call| call.replica.uuid()).collect(),
+            policies: calls.iter().map(|call| call.policy).collect(),
+            modes: calls.iter().map(|call| call.mode).collect(),
+            decisions: calls.iter().map(|call| call.decided.word).collect(),
+            decided_by: calls.iter().map(|call| call.decided.by.as_str()).collect(),
+            decided_at: calls.iter().map(|call| call.decided.at).collect(),
+            interactions: calls
+                .iter()
+                .map(|call| call.decided.interaction.map(gatehouse_types::InteractionId::uuid))
+                .collect(),
         }
     }
 }

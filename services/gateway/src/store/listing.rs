@@ -7,7 +7,7 @@ use gatehouse_types::ServerId;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{Connection, unsigned};
+use super::{Connection, grants, unsigned};
 use crate::{
     error::Error,
     registry::tool::{Changed, ListedTool, ServerFacts, same_capabilities},
@@ -19,7 +19,8 @@ struct Known {
     fingerprint: String,
 }
 
-/// Stores a listing in place of the one before. Overrides stay; so does the row of a vanished tool that has some.
+/// Stores a listing in place of the one before. Overrides stay; so does the row of a vanished tool that has
+/// some, or that an admin acknowledged: one that returns with another definition is not new.
 /// Only a real change (definitions, order, capabilities) moves `tools_updated_at` and the counter of changes. The
 /// server counts as healthy. `None` when the server was removed meanwhile.
 pub async fn replace_listing(
@@ -48,6 +49,7 @@ pub async fn replace_listing(
     };
     if changed.tools {
         write_tools(connection, server, &known, &kept, now).await?;
+        grants::drop_outdated(connection, server).await?;
     }
     mark_healthy(connection, server, facts, changed.any(), now).await?;
     // Lists say which servers offer nothing and why: the end of a failure counts as a change, too.
@@ -86,7 +88,8 @@ async fn write_tools(
     let names: Vec<String> = listed.iter().map(|tool| tool.name.clone()).collect();
     sqlx::query!(
         "DELETE FROM tools WHERE server_id = $1 AND name NOT IN (SELECT unnest($2::text[]))
-           AND read_only IS NULL AND destructive IS NULL AND idempotent IS NULL",
+           AND read_only IS NULL AND destructive IS NULL AND idempotent IS NULL AND policy IS NULL
+           AND acknowledged_fingerprint IS NULL",
         server.uuid(),
         &names
     )

@@ -32,7 +32,10 @@ pub async fn leave(connection: &mut PgConnection, id: ReplicaId) -> Result<(), s
 pub async fn close_orphans(connection: &mut PgConnection) -> Result<u64, sqlx::Error> {
     let closed = sqlx::query!(
         "UPDATE calls SET outcome = 'interrupted',
-                error = 'the gateway ended while the call ran; it may or may not have been carried out',
+                error = CASE decision
+                    WHEN 'waiting' THEN 'the gateway ended while the call waited for approval; nothing was carried out'
+                    ELSE 'the gateway ended while the call ran; it may or may not have been carried out' END,
+                decision = CASE decision WHEN 'waiting' THEN 'interrupted' ELSE decision END,
                 duration_us = greatest(0, (extract(epoch FROM now() - started_at) * 1000000)::bigint)
          WHERE outcome IS NULL
            AND pg_postmaster_start_time() < now() - make_interval(secs => $1)

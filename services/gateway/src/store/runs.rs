@@ -19,6 +19,7 @@ struct Row {
     actor: String,
     began_at: OffsetDateTime,
     ended_at: Option<OffsetDateTime>,
+    waiting_input: bool,
 }
 
 impl From<Row> for Run {
@@ -29,6 +30,7 @@ impl From<Row> for Run {
             actor: row.actor,
             began_at: row.began_at,
             ended_at: row.ended_at,
+            waiting_input: row.waiting_input,
         }
     }
 }
@@ -45,8 +47,8 @@ pub async fn begin(
     let session = sessions::lock(connection, session).await?;
     let row = sqlx::query_as!(
         Row,
-        "INSERT INTO runs (id, session_id, actor, request_id, began_at) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT DO NOTHING RETURNING id, session_id, actor, began_at, ended_at",
+        r#"INSERT INTO runs (id, session_id, actor, request_id, began_at) VALUES ($1, $2, $3, $4, $5)
+           ON CONFLICT DO NOTHING RETURNING id, session_id, actor, began_at, ended_at, false AS "waiting_input!""#,
         RunId::new().uuid(),
         session.uuid(),
         actor,
@@ -82,7 +84,9 @@ pub async fn begin(
 async fn begun_by(connection: &mut Connection, request_id: &str) -> Result<Option<Run>, Error> {
     let row = sqlx::query_as!(
         Row,
-        "SELECT id, session_id, actor, began_at, ended_at FROM runs WHERE request_id = $1",
+        r#"SELECT id, session_id, actor, began_at, ended_at,
+                  EXISTS (SELECT FROM interactions i WHERE i.run_id = runs.id AND i.state = 'open') AS "waiting_input!"
+           FROM runs WHERE request_id = $1"#,
         request_id
     )
     .fetch_optional(connection)
@@ -103,8 +107,8 @@ pub async fn end(connection: &mut Connection, run: RunId, now: OffsetDateTime) -
     .ok_or_else(not_found)?;
     let ended = sqlx::query_as!(
         Row,
-        "UPDATE runs SET ended_at = $2 WHERE id = $1 AND ended_at IS NULL
-         RETURNING id, session_id, actor, began_at, ended_at",
+        r#"UPDATE runs SET ended_at = $2 WHERE id = $1 AND ended_at IS NULL
+           RETURNING id, session_id, actor, began_at, ended_at, false AS "waiting_input!""#,
         run.uuid(),
         now
     )
@@ -114,10 +118,13 @@ pub async fn end(connection: &mut Connection, run: RunId, now: OffsetDateTime) -
         count(connection, SessionId::from_uuid(session)).await?;
         return Ok(row.into());
     }
-    let before =
-        sqlx::query_as!(Row, "SELECT id, session_id, actor, began_at, ended_at FROM runs WHERE id = $1", run.uuid())
-            .fetch_optional(connection)
-            .await?;
+    let before = sqlx::query_as!(
+        Row,
+        r#"SELECT id, session_id, actor, began_at, ended_at, false AS "waiting_input!" FROM runs WHERE id = $1"#,
+        run.uuid()
+    )
+    .fetch_optional(connection)
+    .await?;
     before.map(Run::from).ok_or_else(not_found)
 }
 
@@ -125,8 +132,9 @@ pub async fn end(connection: &mut Connection, run: RunId, now: OffsetDateTime) -
 pub async fn open(connection: &mut Connection, session: SessionId) -> Result<Vec<Run>, Error> {
     let rows = sqlx::query_as!(
         Row,
-        "SELECT id, session_id, actor, began_at, ended_at FROM runs WHERE session_id = $1 AND ended_at IS NULL
-         ORDER BY actor LIMIT $2",
+        r#"SELECT id, session_id, actor, began_at, ended_at,
+                  EXISTS (SELECT FROM interactions i WHERE i.run_id = runs.id AND i.state = 'open') AS "waiting_input!"
+           FROM runs WHERE session_id = $1 AND ended_at IS NULL ORDER BY actor LIMIT $2"#,
         session.uuid(),
         OPEN_SHOWN
     )

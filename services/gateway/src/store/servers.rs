@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::{Connection, Keyring, Made, as_id, headers, is_taken, known, limit, same_request, unsigned};
 use crate::{
+    audit::mask::MOST_RULES,
     error::Error,
     registry::{
         header::{self, Headers},
@@ -24,6 +25,7 @@ struct Row {
     enabled: bool,
     url: String,
     header_names: Vec<String>,
+    mask_rules: Vec<String>,
     connect_timeout_ms: i32,
     request_timeout_ms: i32,
     max_concurrency: i32,
@@ -51,6 +53,7 @@ impl Row {
             enabled: self.enabled,
             url: self.url,
             header_names: self.header_names,
+            mask_rules: self.mask_rules,
             connect_timeout: millis("connect_timeout_ms", self.connect_timeout_ms)?,
             request_timeout: millis("request_timeout_ms", self.request_timeout_ms)?,
             max_concurrency: unsigned("max_concurrency", self.max_concurrency)?,
@@ -76,8 +79,8 @@ impl Row {
 pub async fn get(connection: &mut Connection, key: &str) -> Result<Server, Error> {
     let row = sqlx::query_as!(
         Row,
-        r#"SELECT id, name, description, enabled, url, header_names, connect_timeout_ms, request_timeout_ms,
-                  max_concurrency, created_at, updated_at, state, state_message, state_since, checked_at,
+        r#"SELECT id, name, description, enabled, url, header_names, mask_rules, connect_timeout_ms,
+                  request_timeout_ms, max_concurrency, created_at, updated_at, state, state_message, state_since, checked_at,
                   protocol_version, server_name, server_version, capabilities, tools_updated_at,
                   (SELECT count(*) FROM tools WHERE server_id = servers.id AND position IS NOT NULL) AS "tool_count!"
            FROM servers WHERE id = $1 OR name = $2 ORDER BY (id = $1) IS TRUE DESC LIMIT 1"#,
@@ -93,8 +96,8 @@ pub async fn get(connection: &mut Connection, key: &str) -> Result<Server, Error
 pub async fn list(connection: &mut Connection, after: Option<&str>, size: usize) -> Result<Vec<Server>, Error> {
     let rows = sqlx::query_as!(
         Row,
-        r#"SELECT id, name, description, enabled, url, header_names, connect_timeout_ms, request_timeout_ms,
-                  max_concurrency, created_at, updated_at, state, state_message, state_since, checked_at,
+        r#"SELECT id, name, description, enabled, url, header_names, mask_rules, connect_timeout_ms,
+                  request_timeout_ms, max_concurrency, created_at, updated_at, state, state_message, state_since, checked_at,
                   protocol_version, server_name, server_version, capabilities, tools_updated_at,
                   (SELECT count(*) FROM tools WHERE server_id = servers.id AND position IS NOT NULL) AS "tool_count!"
            FROM servers WHERE $1::text IS NULL OR name COLLATE "C" > $1 ORDER BY name COLLATE "C" LIMIT $2"#,
@@ -118,8 +121,9 @@ pub async fn create(
     let names: Vec<String> = new.headers.names().map(str::to_owned).collect();
     let inserted = sqlx::query!(
         "INSERT INTO servers (id, name, description, enabled, url, header_names, headers_sealed, connect_timeout_ms,
-                              request_timeout_ms, max_concurrency, request_id, request_digest, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13) ON CONFLICT DO NOTHING",
+                              request_timeout_ms, max_concurrency, request_id, request_digest, created_at, updated_at,
+                              mask_rules)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14) ON CONFLICT DO NOTHING",
         id.uuid(),
         new.name,
         new.description,
@@ -132,7 +136,8 @@ pub async fn create(
         unsigned::<i32, _>("max_concurrency", new.max_concurrency)?,
         new.request_id,
         digest.as_slice(),
-        now
+        now,
+        &new.mask_rules
     )
     .execute(&mut *connection)
     .await?;
@@ -185,7 +190,7 @@ pub async fn update(
     now: OffsetDateTime,
 ) -> Result<Server, Error> {
     let found = sqlx::query!(
-        "SELECT id, url, header_names, headers_sealed FROM servers WHERE id = $1 OR name = $2
+        "SELECT id, url, header_names, headers_sealed, mask_rules FROM servers WHERE id = $1 OR name = $2
          ORDER BY (id = $1) IS TRUE DESC LIMIT 1 FOR UPDATE",
         as_id(key),
         key
@@ -210,6 +215,9 @@ pub async fn update(
     };
     let elsewhere = headers.is_some() || change.url.as_ref().is_some_and(|url| *url != found.url);
     write(connection, keyring, id, change, headers.as_ref(), now).await?;
+    if change.changes_mask_rules() {
+        write_mask_rules(connection, id, &change.mask_rules(&found.mask_rules)).await?;
+    }
     if elsewhere {
         forget_state(connection, id, now).await?;
     }
@@ -273,6 +281,15 @@ async fn write(
         (Ok(done), _) if done.rows_affected() == 1 => Ok(()),
         (Ok(_), _) => Err(Error::Broken("a locked server is gone".to_owned())),
     }
+}
+
+async fn write_mask_rules(connection: &mut Connection, id: ServerId, rules: &[String]) -> Result<(), Error> {
+    if rules.len() > MOST_RULES {
+        let words = format!("would give the server {} rules; it takes at most {MOST_RULES}", rules.len());
+        return Err(Error::field("add_mask_rules", words));
+    }
+    sqlx::query!("UPDATE servers SET mask_rules = $2 WHERE id = $1", id.uuid(), rules).execute(connection).await?;
+    Ok(())
 }
 
 async fn forget_state(connection: &mut Connection, id: ServerId, now: OffsetDateTime) -> Result<(), Error> {

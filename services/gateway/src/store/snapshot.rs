@@ -3,7 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use gatehouse_store::epoch::{self, Epoch};
-use gatehouse_types::{ProfileId, RunId, ServerId, SessionId, Settings, TokenId, hints::DeclaredHints};
+use gatehouse_types::{
+    GrantId, PermissionMode, Policy, ProfileId, RunId, ServerId, SessionId, Settings, TokenId, hints::DeclaredHints,
+};
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -32,6 +34,8 @@ pub struct ServerRow {
     pub listed_at: Option<OffsetDateTime>,
     /// What is wrong with it; empty when healthy.
     pub state_message: String,
+    /// Mask rules.
+    pub mask_rules: Vec<String>,
 }
 
 /// Everything that the catalog is built from.
@@ -58,7 +62,7 @@ pub async fn load(connection: &mut PgConnection, known: &KnownDefinitions) -> Re
     let servers = sqlx::query_as!(
         ServerRow,
         "SELECT id, name, enabled, url, headers_sealed, connect_timeout_ms, request_timeout_ms, max_concurrency,
-                listed_at, state_message
+                listed_at, state_message, mask_rules
          FROM servers ORDER BY name"
     )
     .fetch_all(&mut *connection)
@@ -70,7 +74,7 @@ pub async fn load(connection: &mut PgConnection, known: &KnownDefinitions) -> Re
 
 async fn load_tools(connection: &mut PgConnection, known: &KnownDefinitions) -> Result<Vec<ToolRow>, sqlx::Error> {
     let rows = sqlx::query!(
-        "SELECT server_id, name, fingerprint, read_only, destructive, idempotent
+        "SELECT server_id, name, fingerprint, read_only, destructive, idempotent, policy
          FROM tools WHERE position IS NOT NULL ORDER BY server_id, position"
     )
     .fetch_all(&mut *connection)
@@ -108,6 +112,7 @@ async fn load_tools(connection: &mut PgConnection, known: &KnownDefinitions) -> 
                 idempotent: row.idempotent,
                 open_world: None,
             },
+            policy: row.policy.as_deref().and_then(Policy::parse),
         })
     });
     Ok(tools.collect())
@@ -140,12 +145,44 @@ pub struct SessionRow {
     pub profile: ProfileId,
     /// `claude_code`, `codex` or `other`.
     pub engine: String,
-    /// `read_only`, `ask` or `auto`.
-    pub permission_mode: String,
+    /// Its permission mode.
+    pub mode: PermissionMode,
+    /// Its folder under the configured root; empty for none.
+    pub workspace: String,
+    /// BCP 47 tag.
+    pub locale: String,
     /// Its last change.
     pub epoch: i64,
     /// Whether it was deleted.
     pub deleted: bool,
+}
+
+/// The columns of [`SessionRow`], as they are read.
+struct SessionColumns {
+    id: Uuid,
+    profile_id: Uuid,
+    engine: String,
+    permission_mode: String,
+    workspace: String,
+    locale: String,
+    epoch: i64,
+    deleted: bool,
+}
+
+impl From<SessionColumns> for SessionRow {
+    fn from(row: SessionColumns) -> Self {
+        Self {
+            id: SessionId::from_uuid(row.id),
+            profile: ProfileId::from_uuid(row.profile_id),
+            engine: row.engine,
+            // The table holds no other word; if it did, nothing may run that a person did not see.
+            mode: PermissionMode::parse(&row.permission_mode).unwrap_or(PermissionMode::ReadOnly),
+            workspace: row.workspace,
+            locale: row.locale,
+            epoch: row.epoch,
+            deleted: row.deleted,
+        }
+    }
 }
 
 /// The session and actor of a token that is good, by the SHA-256 of the token.
@@ -154,7 +191,7 @@ pub async fn find_token(
     hash: &[u8; 32],
 ) -> Result<Option<(TokenId, String, SessionRow)>, sqlx::Error> {
     let row = sqlx::query!(
-        "SELECT t.id AS token_id, t.actor, s.id, s.profile_id, s.engine, s.permission_mode, s.epoch
+        "SELECT t.id AS token_id, t.actor, s.id, s.profile_id, s.engine, s.permission_mode, s.workspace, s.locale, s.epoch
          FROM session_tokens t JOIN sessions s ON s.id = t.session_id
          WHERE t.hash = $1 AND t.revoked_at IS NULL AND s.deleted_at IS NULL",
         hash.as_slice()
@@ -162,63 +199,90 @@ pub async fn find_token(
     .fetch_optional(connection)
     .await?;
     Ok(row.map(|row| {
-        let session = SessionRow {
-            id: SessionId::from_uuid(row.id),
-            profile: ProfileId::from_uuid(row.profile_id),
+        let session = SessionColumns {
+            id: row.id,
+            profile_id: row.profile_id,
             engine: row.engine,
             permission_mode: row.permission_mode,
+            workspace: row.workspace,
+            locale: row.locale,
             epoch: row.epoch,
             deleted: false,
         };
-        (TokenId::from_uuid(row.token_id), row.actor, session)
+        (TokenId::from_uuid(row.token_id), row.actor, session.into())
     }))
 }
 
 /// A session that is not deleted.
 pub async fn find_session(connection: &mut PgConnection, id: SessionId) -> Result<Option<SessionRow>, sqlx::Error> {
-    let row = sqlx::query!(
-        "SELECT id, profile_id, engine, permission_mode, epoch FROM sessions WHERE id = $1 AND deleted_at IS NULL",
+    let row = sqlx::query_as!(
+        SessionColumns,
+        r#"SELECT id, profile_id, engine, permission_mode, workspace, locale, epoch, false AS "deleted!"
+           FROM sessions WHERE id = $1 AND deleted_at IS NULL"#,
         id.uuid()
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(|row| SessionRow {
-        id: SessionId::from_uuid(row.id),
-        profile: ProfileId::from_uuid(row.profile_id),
-        engine: row.engine,
-        permission_mode: row.permission_mode,
-        epoch: row.epoch,
-        deleted: false,
-    }))
+    Ok(row.map(SessionRow::from))
 }
 
 /// Sessions that changed after `since`, deleted ones included.
 pub async fn sessions_changed(connection: &mut PgConnection, since: i64) -> Result<Vec<SessionRow>, sqlx::Error> {
-    let rows = sqlx::query!(
-        r#"SELECT id, profile_id, engine, permission_mode, epoch, deleted_at IS NOT NULL AS "deleted!"
+    let rows = sqlx::query_as!(
+        SessionColumns,
+        r#"SELECT id, profile_id, engine, permission_mode, workspace, locale, epoch, deleted_at IS NOT NULL AS "deleted!"
            FROM sessions WHERE epoch > $1"#,
         since
     )
     .fetch_all(connection)
     .await?;
-    let sessions = rows.into_iter().map(|row| SessionRow {
-        id: SessionId::from_uuid(row.id),
-        profile: ProfileId::from_uuid(row.profile_id),
-        engine: row.engine,
-        permission_mode: row.permission_mode,
-        epoch: row.epoch,
-        deleted: row.deleted,
-    });
-    Ok(sessions.collect())
+    Ok(rows.into_iter().map(SessionRow::from).collect())
 }
 
-/// The open runs of a session, by actor.
-pub async fn open_runs(
-    connection: &mut PgConnection,
-    session: SessionId,
-) -> Result<HashMap<String, RunId>, sqlx::Error> {
-    let rows = sqlx::query!("SELECT actor, id FROM runs WHERE session_id = $1 AND ended_at IS NULL", session.uuid())
-        .fetch_all(connection)
+/// An approval for the rest of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// Its id.
+    pub id: GrantId,
+    /// The definition that the person saw.
+    pub fingerprint: String,
+    /// Who gave it.
+    pub by: String,
+    /// When.
+    pub at: OffsetDateTime,
+}
+
+/// What belongs to a session besides its row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Belongings {
+    /// The open runs, by actor.
+    pub runs: HashMap<String, RunId>,
+    /// Approvals for the rest of the session, by server and tool.
+    pub grants: HashMap<(ServerId, String), Granted>,
+}
+
+/// The open runs and the approvals of a session.
+pub async fn belongings(connection: &mut PgConnection, session: SessionId) -> Result<Belongings, sqlx::Error> {
+    let runs = sqlx::query!("SELECT actor, id FROM runs WHERE session_id = $1 AND ended_at IS NULL", session.uuid())
+        .fetch_all(&mut *connection)
         .await?;
-    Ok(rows.into_iter().map(|row| (row.actor, RunId::from_uuid(row.id))).collect())
+    let grants = sqlx::query!(
+        "SELECT id, server_id, tool, fingerprint, granted_by, granted_at FROM grants WHERE session_id = $1",
+        session.uuid()
+    )
+    .fetch_all(connection)
+    .await?;
+    let grants = grants.into_iter().map(|row| {
+        let granted = Granted {
+            id: GrantId::from_uuid(row.id),
+            fingerprint: row.fingerprint,
+            by: row.granted_by,
+            at: row.granted_at,
+        };
+        ((ServerId::from_uuid(row.server_id), row.tool), granted)
+    });
+    Ok(Belongings {
+        runs: runs.into_iter().map(|row| (row.actor, RunId::from_uuid(row.id))).collect(),
+        grants: grants.collect(),
+    })
 }

@@ -4,7 +4,8 @@ use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _};
-use gatehouse_types::{ServerId, SessionId};
+use gatehouse_mcp::client::Progress;
+use gatehouse_types::{CallId, ServerId, SessionId};
 use secrecy::SecretString;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -12,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Upstreams, probe, refresh::Refresher};
 use crate::{
-    call::{Calls, Request},
+    call::{Calls, Listener, Request},
     catalog::{Offer, Server},
     error::Error,
     raw::RawObject,
@@ -127,6 +128,7 @@ impl Upstream {
         let session = found.ok_or_else(|| Error::not_found("session", session.to_string()))?;
         let cancel = CancellationToken::new();
         let call = Request {
+            id: CallId::new(),
             session,
             principal: None,
             actor: request.actor,
@@ -139,19 +141,7 @@ impl Upstream {
         let (events, stream) = mpsc::channel(PROGRESS_QUEUE);
         let calls = Arc::clone(&self.calls);
         self.tasks.spawn(async move {
-            let progress = events.clone();
-            let on_progress = move |report: gatehouse_mcp::client::Progress<'_>| {
-                let number = |raw: &serde_json::value::RawValue| raw.get().parse::<f64>().ok();
-                let Some(value) = number(report.progress) else { return };
-                let message = report.message.map(std::borrow::Cow::into_owned).unwrap_or_default();
-                // A full queue: the reader is slow, and the next report says more.
-                let _ = progress.try_send(Ok(CallEvent::Progress {
-                    progress: value,
-                    total: report.total.and_then(number),
-                    message,
-                }));
-            };
-            let reply = calls.run(&call, &on_progress).await;
+            let reply = calls.run(&call, &Reports(events.clone())).await;
             let whole = reply.output.pieces.concat();
             let content =
                 std::str::from_utf8(&whole).ok().and_then(RawObject::parse).and_then(|result| result.get("content"));
@@ -175,12 +165,37 @@ impl Upstream {
         let found = self.snapshot.sessions.by_id(session).await?;
         let facts = found.ok_or_else(|| Error::not_found("session", session.to_string()))?.facts();
         let catalog = self.snapshot.catalog();
-        let offer = catalog.offer(facts.profile, facts.read_only);
+        let offer = catalog.offer(facts.profile, facts.mode);
         offer.cloned().ok_or_else(|| Error::Broken(format!("session {session} has no profile")))
     }
 
     async fn refresh_snapshot(&self) -> Result<(), Error> {
         self.snapshot.refresh().await.map_err(unavailable)
+    }
+}
+
+/// Progress for the reader of a stream.
+struct Reports(mpsc::Sender<Result<CallEvent, Error>>);
+
+impl Reports {
+    fn send(&self, progress: f64, total: Option<f64>, message: String) {
+        // A full queue: the reader is slow, and the next report says more.
+        let _ = self.0.try_send(Ok(CallEvent::Progress { progress, total, message }));
+    }
+}
+
+impl Listener for Reports {
+    fn progress(&self, report: Progress<'_>) {
+        let number = |raw: &serde_json::value::RawValue| raw.get().parse::<f64>().ok();
+        let Some(value) = number(report.progress) else { return };
+        let message = report.message.map(std::borrow::Cow::into_owned).unwrap_or_default();
+        self.send(value, report.total.and_then(number), message);
+    }
+
+    fn waits(&self, what_for: Option<&str>) {
+        if let Some(words) = what_for {
+            self.send(0.0, None, words.to_owned());
+        }
     }
 }
 

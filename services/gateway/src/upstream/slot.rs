@@ -15,6 +15,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::call::words::Words;
+
 /// A connection that was opened.
 pub(super) struct Live {
     pub(super) connection: Connection,
@@ -28,8 +30,8 @@ pub(super) struct Failure {
     pub(super) at: Instant,
     /// The configuration that it was tried with.
     pub(super) config_hash: [u8; 32],
-    /// In words for people.
-    pub(super) why: String,
+    /// In words for the model.
+    pub(super) why: Words,
 }
 
 /// The place of a connection.

@@ -96,6 +96,7 @@ fn every_rpc_in_the_proto_files_is_in_the_table_and_nothing_else_is() {
 /// The tests of this binary, by file.
 const SOURCES: &[&str] = &[
     include_str!("audit.rs"),
+    include_str!("grants.rs"),
     include_str!("keys.rs"),
     include_str!("profiles.rs"),
     include_str!("runs.rs"),
@@ -139,6 +140,8 @@ const TESTED: &[(&str, &str)] = &[
     ("SessionService/ListTokens", "tokens_are_listed_newest_first_without_their_secrets"),
     ("SessionService/BeginRun", "an_actor_has_at_most_one_open_run"),
     ("SessionService/EndRun", "a_run_is_closed_once_and_closing_it_again_changes_nothing"),
+    ("SessionService/ListGrants", "grants_are_listed_and_taken_back"),
+    ("SessionService/RevokeGrants", "grants_are_listed_and_taken_back"),
     ("SessionService/GetToolsVersion", "a_server_that_answers_is_tested_listed_offered_and_called"),
     ("CallService/ListOfferedTools", "a_server_that_answers_is_tested_listed_offered_and_called"),
     ("CallService/CallTool", "a_server_that_answers_is_tested_listed_offered_and_called"),

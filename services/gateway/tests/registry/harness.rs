@@ -11,6 +11,7 @@ use gatehouse_gateway::{
     audit::writer::Writer,
     call::Calls,
     grpc::routes,
+    peers::Cards,
     registry::State,
     snapshot::Snapshot,
     store::Pool,
@@ -218,11 +219,15 @@ async fn upstream(pool: Pool, listing: Pool, keyring: &Arc<Keyring>, clock: &Arc
         Arc::clone(keyring),
         Arc::clone(clock),
     ));
-    let (audit, _) = Writer::start(pool);
+    let (audit, _) = Writer::start(pool.clone());
+    // Nobody listens there: what needs a person is refused.
+    let cards = Cards::new(Channel::from_static("http://127.0.0.1:9").connect_lazy(), TaskTracker::new());
     let calls = Calls {
         snapshot,
         upstreams,
+        cards,
         audit,
+        pool,
         clock: Arc::clone(clock),
         replica: ReplicaId::new(),
         draining: CancellationToken::new(),

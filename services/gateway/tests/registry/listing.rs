@@ -11,6 +11,16 @@ use gatehouse_types::{ApiKeyId, ServerId};
 
 use crate::{harness::Gateway, tools::listed};
 
+/// A server that says little of itself.
+pub(crate) fn facts() -> ServerFacts {
+    ServerFacts {
+        protocol_version: "2025-11-25".to_owned(),
+        server_name: "s".to_owned(),
+        server_version: "1".to_owned(),
+        capabilities: String::new(),
+    }
+}
+
 async fn put(gateway: &Gateway, server: &v1::Server, tools: &[ListedTool], capabilities: &str) -> Changed {
     let facts = ServerFacts {
         protocol_version: "2025-11-25".to_owned(),
@@ -78,7 +88,8 @@ async fn an_override_outlives_its_tools_absence_and_its_new_definition() {
     put(&gateway, &server, &[listed("kept", ""), listed("gone", "")], "{}").await;
     let update = async |tool: &str, set: ToolHints, clear: &[&str]| {
         let clear = clear.iter().map(|name| (*name).to_owned()).collect();
-        let request = v1::UpdateToolRequest { server: "s".to_owned(), tool: tool.to_owned(), set: Some(set), clear };
+        let request =
+            v1::UpdateToolRequest { server: "s".to_owned(), tool: tool.to_owned(), set: Some(set), clear, policy: 0 };
         gateway.tools().update_tool(request).await
     };
     let set = ToolHints { destructive: Some(true), ..Default::default() };

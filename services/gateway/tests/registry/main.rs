@@ -3,9 +3,12 @@
 
 mod access;
 mod audit;
+mod grants;
 mod harness;
 mod keys;
 mod listing;
+mod masks;
+mod policies;
 mod profiles;
 mod runs;
 mod secrets;

@@ -58,6 +58,7 @@ async fn every_wrong_field_of_a_new_server_is_named_at_once() {
         request_timeout: Some(prost_types::Duration { seconds: -1, nanos: 0 }),
         max_concurrency: Some(0),
         disabled: false,
+        mask_rules: vec!["card".to_owned()],
     };
     let mut named = wrong_fields(gateway.servers().create_server(request).await);
     named.sort();
@@ -66,6 +67,7 @@ async fn every_wrong_field_of_a_new_server_is_named_at_once() {
         "description",
         "headers[\"Host\"]",
         "headers[\"X-Ok\"]",
+        "mask_rules[0]",
         "max_concurrency",
         "name",
         "request_id",

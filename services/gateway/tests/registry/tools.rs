@@ -43,7 +43,8 @@ async fn update(
     clear: &[&str],
 ) -> Result<tonic::Response<v1::UpdateToolResponse>, tonic::Status> {
     let clear = clear.iter().map(|name| (*name).to_owned()).collect();
-    let request = v1::UpdateToolRequest { server: "a".to_owned(), tool: tool.to_owned(), set: Some(set), clear };
+    let request =
+        v1::UpdateToolRequest { server: "a".to_owned(), tool: tool.to_owned(), set: Some(set), clear, policy: 0 };
     gateway.tools().update_tool(request).await
 }
 

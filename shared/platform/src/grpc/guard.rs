@@ -24,9 +24,9 @@ pub(super) const MAX_DEADLINE: Duration = Duration::from_mins(5);
 /// not its own transport's, nor tonic's, which counts the same time.
 const DEADLINE_MARGIN: Duration = Duration::from_millis(10);
 /// Most unary RPCs at once; more wait, within their deadlines.
-const MOST_UNARY: usize = 512;
+pub(super) const MOST_UNARY: usize = 512;
 /// Most streams at once; more are refused.
-const MOST_STREAMS: usize = 2_048;
+pub(super) const MOST_STREAMS: usize = 2_048;
 
 /// Why a request does not reach its handler, or gets no answer from it.
 #[derive(Debug, thiserror::Error)]

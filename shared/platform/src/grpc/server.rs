@@ -9,7 +9,7 @@ use tonic_health::{ServingStatus, pb::FILE_DESCRIPTOR_SET as HEALTH};
 use tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET as REFLECTION;
 
 use super::{
-    guard::Guard,
+    guard::{self, Guard},
     methods,
     observe::{ObserveLayer, Shared},
     tls::ServerTls,
@@ -19,8 +19,10 @@ use crate::{Context, RunningServer, config::Source};
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEPALIVE: Duration = Duration::from_secs(30);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most requests at once on one connection.
-const MAX_STREAMS_PER_CONNECTION: u32 = 256;
+/// Most requests at once on one connection. A gateway has one, and each of its calls that wait for a person is a stream on it:
+/// what waits must not keep others out, so the guard's bounds are the ones that count.
+const MAX_STREAMS_PER_CONNECTION: u32 = 2_560;
+const _: () = assert!(MAX_STREAMS_PER_CONNECTION as usize >= guard::MOST_UNARY + guard::MOST_STREAMS);
 const MAX_HEADER_BYTES: u32 = 16 << 10;
 /// Names of the services that every server has.
 const BUILT_IN: [&str; 2] = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];

@@ -83,6 +83,16 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
+    /// From `GATEHOUSE_GRPC_TLS_CA`, else `GATEHOUSE_GRPC_TLS_CLIENT_CA`, and the service's own `GATEHOUSE_GRPC_TLS_CERT` and
+    /// `_KEY`. Neither authority: none.
+    pub fn load(source: &Source) -> Option<Self> {
+        let variable = ["GATEHOUSE_GRPC_TLS_CA", "GATEHOUSE_GRPC_TLS_CLIENT_CA"]
+            .into_iter()
+            .find(|variable| source.text(variable).is_some())?;
+        let own = ServerTls::load(source).map(|server| server.own);
+        Some(Self { ca: source.file_text(variable)?, own })
+    }
+
     pub(super) fn config(&self) -> ClientTlsConfig {
         let config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&self.ca));
         match &self.own {
