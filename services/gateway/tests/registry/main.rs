@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+mod files;
 mod grants;
 mod harness;
 mod keys;
