@@ -11,6 +11,7 @@ mod content;
 mod convert;
 mod discover;
 mod failure;
+mod files;
 mod globals;
 mod grpc;
 mod headers;
@@ -66,6 +67,8 @@ pub(crate) enum Command {
     /// Look at the record of calls
     #[command(subcommand)]
     Audit(audit::Command),
+    /// List the files of a session's results, fetch one
+    Files(files::Files),
     /// Look at settings, change them
     #[command(subcommand)]
     Settings(settings::Command),
@@ -141,6 +144,7 @@ async fn answer(command: Command, context: &Context) -> Result<Answer, Failure> 
         Command::Session(command) => session::run(command, context).await,
         Command::Call(call) => call.run(context).await,
         Command::Audit(command) => audit::run(command, context).await,
+        Command::Files(files) => files.run(context).await,
         Command::Settings(command) => settings::run(command, context).await,
         Command::Keys(command) => keys::run(command, context).await,
         Command::Completions(_) => Err(Failure::new(Code::Internal, "completions need no server")),

@@ -3,8 +3,11 @@
 #![expect(clippy::unnecessary_wraps, reason = "fields of messages are options")]
 
 mod commands;
+mod files;
 mod grpc_fake;
 mod grpc_fake_calls;
+mod grpc_fake_files;
+mod grpc_fake_profiles;
 mod refusals;
 mod tools;
 mod world;

@@ -251,7 +251,7 @@ async fn without_a_root_files_are_kept_and_that_is_said() {
 async fn the_quota_of_a_session_holds_also_for_calls_side_by_side() {
     for workspace in ["team", ""] {
         let session = Session::start(workspace).await;
-        let saves = (0..8).map(|_| {
+        let tasks = (0..8).map(|_| {
             let (files, id, workspace) =
                 (Arc::clone(&session.gateway.state.files), session.id, session.workspace.clone());
             tokio::spawn(async move {
@@ -261,8 +261,8 @@ async fn the_quota_of_a_session_holds_also_for_calls_side_by_side() {
             })
         });
         let mut saved = Vec::new();
-        for save in saves.collect::<Vec<_>>() {
-            saved.extend(save.await.unwrap());
+        for task in tasks.collect::<Vec<_>>() {
+            saved.extend(task.await.unwrap());
         }
         let (kept, left): (Vec<Saved>, Vec<Saved>) = saved.into_iter().partition(|saved| saved.at != Place::Nowhere);
         assert_eq!(kept.iter().map(|saved| saved.size).sum::<u64>(), 1_500, "{kept:?}");
