@@ -1,12 +1,13 @@
 //! What the service is told.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::net::SocketAddr;
 
 use gatehouse_outbound::Guard;
 use gatehouse_platform::{
     config::Source,
     grpc::{self, peer},
 };
+use gatehouse_workspace::Location;
 use url::Url;
 
 const DEFAULT_EDGE_PORT: u16 = 7300;
@@ -24,8 +25,8 @@ pub struct Config {
     pub interaction: peer::Config,
     /// Base URL that engines are shown: `GATEHOUSE_PUBLIC_URL`, default the edge's address.
     pub public_url: Option<Url>,
-    /// Folder that workspaces are under: `GATEHOUSE_WORKSPACE_ROOT`.
-    pub workspace_root: Option<PathBuf>,
+    /// Where workspaces are, a folder or `s3://bucket/prefix`: `GATEHOUSE_WORKSPACE_ROOT`.
+    pub workspace_root: Option<Location>,
     /// Which addresses servers may be at: `GATEHOUSE_UPSTREAM_ALLOW` opens networks and hosts besides the public ones.
     pub guard: Guard,
     /// Certificate authorities for servers besides the system's, as PEM: the file at `GATEHOUSE_UPSTREAM_CA`.

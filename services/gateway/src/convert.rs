@@ -1,6 +1,7 @@
 //! Between the types of the proto files and those of the core. The core never sees a generated type.
 
 mod audit;
+mod files;
 mod grants;
 pub(crate) mod interactions;
 mod keys;
@@ -15,6 +16,7 @@ use time::OffsetDateTime;
 
 pub use self::{
     audit::{ListCalls, call_key},
+    files::{ListFiles, file_key},
     grants::grants_to_revoke,
     keys::{CreateKey, ListKeys, key_to_revoke},
     profiles::ListProfiles,

@@ -3,6 +3,7 @@
 
 mod audit;
 mod calls;
+mod files;
 mod keys;
 pub mod methods;
 mod profiles;
@@ -20,9 +21,10 @@ use gatehouse_platform::{
 };
 use gatehouse_proto::gateway::v1::{
     api_key_service_server::ApiKeyServiceServer, audit_service_server::AuditServiceServer,
-    call_service_server::CallServiceServer, profile_service_server::ProfileServiceServer,
-    server_service_server::ServerServiceServer, session_service_server::SessionServiceServer,
-    settings_service_server::SettingsServiceServer, tool_service_server::ToolServiceServer,
+    call_service_server::CallServiceServer, file_service_server::FileServiceServer,
+    profile_service_server::ProfileServiceServer, server_service_server::ServerServiceServer,
+    session_service_server::SessionServiceServer, settings_service_server::SettingsServiceServer,
+    tool_service_server::ToolServiceServer,
 };
 use tonic::{Request, Response, Status, service::Routes};
 
@@ -52,18 +54,20 @@ pub fn routes(state: &Arc<State>) -> Routes {
         .add_service(SettingsServiceServer::new(settings::Settings(share())).max_decoding_message_size(REQUEST_BYTES))
         .add_service(ApiKeyServiceServer::new(keys::Keys(share())).max_decoding_message_size(REQUEST_BYTES))
         .add_service(sessions.max_decoding_message_size(REQUEST_BYTES))
+        .add_service(FileServiceServer::new(files::Files(share())).max_decoding_message_size(REQUEST_BYTES))
         .add_service(AuditServiceServer::new(audit::Audit(share())).max_decoding_message_size(REQUEST_BYTES))
         .add_service(calls.max_decoding_message_size(CALL_REQUEST_BYTES))
 }
 
 /// Names of the services of [`routes`].
-pub const SERVICES: [&str; 8] = [
+pub const SERVICES: [&str; 9] = [
     "gatehouse.gateway.v1.ServerService",
     "gatehouse.gateway.v1.ToolService",
     "gatehouse.gateway.v1.ProfileService",
     "gatehouse.gateway.v1.SettingsService",
     "gatehouse.gateway.v1.ApiKeyService",
     "gatehouse.gateway.v1.SessionService",
+    "gatehouse.gateway.v1.FileService",
     "gatehouse.gateway.v1.AuditService",
     "gatehouse.gateway.v1.CallService",
 ];

@@ -15,6 +15,7 @@ mod config;
 pub mod convert;
 pub mod edge;
 pub mod error;
+pub mod files;
 pub mod grpc;
 pub mod peers;
 pub mod raw;

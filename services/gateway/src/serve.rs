@@ -9,6 +9,7 @@ use gatehouse_platform::{
     running::Ended,
 };
 use gatehouse_types::ReplicaId;
+use gatehouse_workspace::{SetupError, Workspaces};
 use secrecy::ExposeSecret as _;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -18,6 +19,7 @@ use crate::{
     audit::writer::{self, Writer},
     call::Calls,
     edge::{self, Edge, EdgeAccess, session_id::Signer},
+    files::Files,
     grpc::{SERVICES, routes},
     peers::Cards,
     registry::State,
@@ -57,6 +59,9 @@ pub enum Error {
     /// The client for servers cannot be set up.
     #[error("the client for servers cannot be set up")]
     Client(#[from] TlsSetupError),
+    /// The object store of workspaces cannot be set up.
+    #[error("GATEHOUSE_WORKSPACE_ROOT cannot be used")]
+    Workspaces(#[from] SetupError),
     /// What is registered cannot be read.
     #[error("what is registered cannot be read")]
     Snapshot(#[from] snapshot::Error),
@@ -109,6 +114,7 @@ async fn start(context: &Context, config: Config) -> Result<(Running, RunningSer
     let (pool, clock, shutdown) = (&context.pool, &context.clock, &context.shutdown);
     let replica = ReplicaId::new();
     beat(pool, replica).await.map_err(Error::Heartbeat)?;
+    let files = files(context, &config)?;
     let snapshot = Arc::new(Snapshot::load(pool.clone(), Arc::clone(&context.keyring), Arc::clone(clock)).await?);
     let http = HttpClient::new(ClientConfig {
         guard: config.guard,
@@ -174,13 +180,19 @@ async fn start(context: &Context, config: Config) -> Result<(Running, RunningSer
         pool: pool.clone(),
         clock: Arc::clone(clock),
         keyring: Arc::clone(&context.keyring),
-        workspace_root: config.workspace_root,
+        files,
         mcp_url: format!("{base}{}", edge::PATH),
         upstream: Upstream::new(Arc::clone(&calls), Arc::clone(&refresher), tasks.clone()),
     });
     let server = grpc::Server::new(crate::NAME, config.grpc).with_routes(routes(&state), &SERVICES);
     let grpc_server = server.start(context).await?;
     Ok((Running { replica, calls, refresher, audit, tasks }, edge_server, grpc_server))
+}
+
+/// Files of results, and where workspaces are.
+fn files(context: &Context, config: &Config) -> Result<Arc<Files>, Error> {
+    let workspaces = config.workspace_root.as_ref().map(Workspaces::at).transpose()?;
+    Ok(Arc::new(Files::new(context.pool.clone(), Arc::clone(&context.clock), workspaces)))
 }
 
 impl Running {

@@ -7,6 +7,7 @@ pub mod api_keys;
 pub mod audit;
 pub mod calls_write;
 pub mod edge_sessions;
+pub mod files;
 pub mod grants;
 pub mod headers;
 pub mod listing;

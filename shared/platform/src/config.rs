@@ -51,7 +51,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("GATEHOUSE_TASK_POLLER_LISTEN", "an address and port, such as 127.0.0.1:7302"),
     ("GATEHOUSE_UPSTREAM_ALLOW", "networks and host names of upstreams that may be private, separated by commas"),
     ("GATEHOUSE_UPSTREAM_CA", "path of a PEM file with certificate authorities of upstreams, besides the system's"),
-    ("GATEHOUSE_WORKSPACE_ROOT", "path of the folder that holds the sessions' workspaces"),
+    ("GATEHOUSE_WORKSPACE_ROOT", "path of the folder that holds the sessions' workspaces, or `s3://bucket/prefix`"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "the URL of an OTLP collector (gRPC), such as http://127.0.0.1:4317"),
 ];
 

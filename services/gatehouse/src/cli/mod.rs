@@ -14,6 +14,7 @@ mod content;
 mod convert;
 mod discover;
 mod failure;
+mod files;
 mod globals;
 mod grpc;
 mod headers;
@@ -72,6 +73,8 @@ pub(crate) enum Command {
     /// Look at the record of calls
     #[command(subcommand)]
     Audit(audit::Command),
+    /// List the files of a session's results, fetch one
+    Files(files::Files),
     /// Look at settings, change them
     #[command(subcommand)]
     Settings(settings::Command),
@@ -157,6 +160,7 @@ async fn answer(command: Command, context: &Context) -> Result<Answer, Failure> 
         Command::Call(call) => call.run(context).await,
         Command::Answer(answer) => answer.run(context).await,
         Command::Audit(command) => audit::run(command, context).await,
+        Command::Files(files) => files.run(context).await,
         Command::Settings(command) => settings::run(command, context).await,
         Command::Keys(command) => keys::run(command, context).await,
         Command::Cards(_) | Command::Completions(_) => Err(Failure::new(Code::Internal, "this was done before")),

@@ -156,13 +156,23 @@ impl Out {
 
 /// Prints text that is ours as it is.
 pub(crate) fn raw(text: &str) -> Result<(), Failure> {
+    bytes(text.as_bytes()).map(drop)
+}
+
+/// Writes bytes as they are; `false` when nobody reads them any more.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::file("write to", "standard output".as_ref(), &error))
         }
-        _ => Ok(()),
+        written => Ok(written.is_ok()),
     }
+}
+
+/// Whether standard output is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
 }
 
 /// All of standard input as text.

@@ -61,6 +61,8 @@ const EVERY: &[(&[&str], i32)] = &[
     (&["answer", "answered", "deny"], 1),
     (&["audit", "list", "--since", "1h", "--outcome", "tool-error"], 0),
     (&["audit", "show", "c-1"], 0),
+    (&["files", "s-1"], 0),
+    (&["files", "get", "s-1", ".agent/mcp/c-1/a.txt", "--force"], 0),
     (&["settings", "list"], 0),
     (&["settings", "set", "tools.maxNameChars", "60"], 0),
     (&["settings", "reset", "tools.maxNameChars"], 0),

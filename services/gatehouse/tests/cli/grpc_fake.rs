@@ -98,6 +98,7 @@ impl Fake {
             .add_service(pb::session_service_server::SessionServiceServer::from_arc(self.clone()).guarded())
             .add_service(pb::call_service_server::CallServiceServer::from_arc(self.clone()).guarded())
             .add_service(pb::audit_service_server::AuditServiceServer::from_arc(self.clone()).guarded())
+            .add_service(pb::file_service_server::FileServiceServer::from_arc(self.clone()).guarded())
             .add_service(pb::settings_service_server::SettingsServiceServer::from_arc(self.clone()).guarded())
             .add_service(pb::api_key_service_server::ApiKeyServiceServer::from_arc(self.clone()).guarded())
             .add_service(InteractionServiceServer::from_arc(self.clone()).guarded());
@@ -230,35 +231,5 @@ impl pb::server_service_server::ServerService for Fake {
     async fn refresh_server(&self, request: Request<pb::RefreshServerRequest>) -> Answer<pb::RefreshServerResponse> {
         let name = self.note(request).server;
         reply(pb::RefreshServerResponse { server: Some(server(&name, pb::ServerState::Healthy)), changed: true })
-    }
-}
-
-fn profile(name: &str) -> Option<pb::Profile> {
-    let server = pb::ProfileServer { server: "orders".to_owned(), tools: vec![HOSTILE.to_owned()], only_tools: true };
-    Some(pb::Profile { name: name.to_owned(), servers: vec![server], created_at: at(0), ..pb::Profile::default() })
-}
-
-#[tonic::async_trait]
-impl pb::profile_service_server::ProfileService for Fake {
-    async fn create_profile(&self, request: Request<pb::CreateProfileRequest>) -> Answer<pb::CreateProfileResponse> {
-        reply(pb::CreateProfileResponse { profile: profile(&self.note(request).name) })
-    }
-
-    async fn get_profile(&self, request: Request<pb::GetProfileRequest>) -> Answer<pb::GetProfileResponse> {
-        reply(pb::GetProfileResponse { profile: profile(&self.note(request).profile) })
-    }
-
-    async fn list_profiles(&self, request: Request<pb::ListProfilesRequest>) -> Answer<pb::ListProfilesResponse> {
-        self.note(request);
-        reply(pb::ListProfilesResponse { profiles: profile("shop").into_iter().collect(), ..Default::default() })
-    }
-
-    async fn update_profile(&self, request: Request<pb::UpdateProfileRequest>) -> Answer<pb::UpdateProfileResponse> {
-        reply(pb::UpdateProfileResponse { profile: profile(&self.note(request).profile) })
-    }
-
-    async fn delete_profile(&self, request: Request<pb::DeleteProfileRequest>) -> Answer<pb::DeleteProfileResponse> {
-        self.note(request);
-        refuse(Reason::FailedPrecondition, "a session uses this profile")
     }
 }

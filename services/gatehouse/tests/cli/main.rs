@@ -4,9 +4,12 @@
 
 mod cards;
 mod commands;
+mod files;
 mod grpc_fake;
 mod grpc_fake_calls;
 mod grpc_fake_cards;
+mod grpc_fake_files;
+mod grpc_fake_profiles;
 mod grpc_fake_sessions;
 mod grpc_fake_tools;
 mod refusals;

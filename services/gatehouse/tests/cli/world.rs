@@ -52,6 +52,16 @@ impl World {
         std::fs::write(self.folder.join(name), text).unwrap();
     }
 
+    /// What is in a file of the current folder.
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.folder.join(name)).unwrap()
+    }
+
+    /// The names in the current folder.
+    pub(crate) fn names(&self) -> std::collections::BTreeSet<std::ffi::OsString> {
+        std::fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    }
+
     /// The command, with nothing of the surroundings of the tests.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gatehouse"));

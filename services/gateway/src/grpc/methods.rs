@@ -107,6 +107,15 @@ pub const CALL_TOOL: Method = Method {
     streaming: true,
     deadline: None,
 };
+/// `FileService/ListFiles`.
+pub const LIST_FILES: Method = quick("/gatehouse.gateway.v1.FileService/ListFiles", Scope::Sessions);
+/// `FileService/GetFile`. The deadline is that of the first message; the bytes take as long as the caller takes them.
+pub const GET_FILE: Method = Method {
+    path: "/gatehouse.gateway.v1.FileService/GetFile",
+    scope: Scope::Sessions,
+    streaming: true,
+    deadline: Some(QUICK),
+};
 /// `AuditService/ListCalls`.
 pub const LIST_CALLS: Method = quick("/gatehouse.gateway.v1.AuditService/ListCalls", Scope::Sessions);
 /// `AuditService/GetCall`.
@@ -150,6 +159,8 @@ pub const METHODS: &[Method] = &[
     GET_TOOLS_VERSION,
     LIST_OFFERED_TOOLS,
     CALL_TOOL,
+    LIST_FILES,
+    GET_FILE,
     LIST_CALLS,
     GET_CALL,
 ];

@@ -27,7 +27,7 @@ pub(super) struct Sessions(pub(super) Arc<State>);
 impl Sessions {
     async fn create(&self, request: v1::CreateSessionRequest) -> Result<v1::CreateSessionResponse, Error> {
         let new = NewSession::try_from(request)?;
-        workspace::check(self.0.workspace_root.as_deref(), &new.workspace).await?;
+        workspace::check(self.0.files.workspaces(), &new.workspace).await?;
         let mut transaction = store::begin(&self.0.pool).await?;
         let (made, token) = store::sessions::create(&mut transaction, &new, self.0.now()).await?;
         store::commit(transaction).await?;

@@ -1,11 +1,12 @@
 //! What the handlers of the gateway's gRPC services share.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use gatehouse_types::Clock;
 use time::OffsetDateTime;
 
 use crate::{
+    files::Files,
     store::{Keyring, Pool},
     upstream::Upstream,
 };
@@ -19,8 +20,8 @@ pub struct State {
     pub clock: Arc<dyn Clock>,
     /// Seals the values of headers.
     pub keyring: Arc<Keyring>,
-    /// Folder that workspaces are under; `None` when the operator configured none.
-    pub workspace_root: Option<PathBuf>,
+    /// Files of results, and the root of workspaces.
+    pub files: Arc<Files>,
     /// The MCP endpoint, as engines reach it.
     pub mcp_url: String,
     /// The side that speaks MCP to servers.

@@ -1,10 +1,9 @@
-//! Where a session's workspace is on this machine.
+//! Whether a session can have a workspace.
 //!
-//! The folder need not exist when the session is made. What exists of it must be folders that stay under the
-//! configured root when links are followed. Files are written later through handles that cannot leave the root; this
-//! check is for people.
+//! The folder need not exist when the session is made. What exists of it must be folders under the configured root, and no
+//! links: files are written later without following any.
 
-use std::path::{Path, PathBuf};
+use gatehouse_workspace::{Cause, Workspaces};
 
 use crate::error::Error;
 
@@ -12,7 +11,7 @@ const FIELD: &str = "workspace";
 
 /// Checks a workspace (already of the shape of [`super::session::workspace`]) against the root. Empty is no
 /// workspace.
-pub async fn check(root: Option<&Path>, workspace: &str) -> Result<(), Error> {
+pub async fn check(root: Option<&Workspaces>, workspace: &str) -> Result<(), Error> {
     if workspace.is_empty() {
         return Ok(());
     }
@@ -20,27 +19,14 @@ pub async fn check(root: Option<&Path>, workspace: &str) -> Result<(), Error> {
         let words = "cannot be used: no root is configured; set `GATEHOUSE_WORKSPACE_ROOT` or leave it out";
         return Err(Error::field(FIELD, words));
     };
-    let unavailable = |_| Error::Unavailable("the configured root of workspaces cannot be read".to_owned());
-    let real_root = tokio::fs::canonicalize(root).await.map_err(unavailable)?;
-    let mut place: PathBuf = real_root.clone();
-    for segment in workspace.split('/') {
-        place.push(segment);
-        match tokio::fs::canonicalize(&place).await {
-            Ok(real) if !real.starts_with(&real_root) => {
-                return Err(Error::field(FIELD, "leaves the configured root through a link"));
-            }
-            Ok(real) => place = real,
-            // The rest is to be made; but a dangling link is not.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let dangling = tokio::fs::symlink_metadata(&place).await.is_ok();
-                return if dangling { Err(Error::field(FIELD, "goes through a broken link")) } else { Ok(()) };
-            }
-            Err(_) => return Err(Error::field(FIELD, "is not a folder that can be read")),
+    root.check(workspace).await.map_err(|problem| match &problem.cause {
+        Cause::Link(path) => Error::field(FIELD, format!("goes through a link at `{path}`; give the real path")),
+        Cause::InTheWay(path) => Error::field(FIELD, format!("goes through `{path}`, which is not a folder")),
+        Cause::Permission => Error::field(FIELD, "is not a folder that can be read"),
+        Cause::BadPath => Error::field(FIELD, "takes a path of plain names below the configured root"),
+        _ => {
+            tracing::warn!(error.message = ?problem, "a workspace could not be checked");
+            Error::Unavailable("the configured root of workspaces cannot be read".to_owned())
         }
-        let is_folder = tokio::fs::metadata(&place).await.is_ok_and(|facts| facts.is_dir());
-        if !is_folder {
-            return Err(Error::field(FIELD, "goes through something that is not a folder"));
-        }
-    }
-    Ok(())
+    })
 }

@@ -96,6 +96,7 @@ fn every_rpc_in_the_proto_files_is_in_the_table_and_nothing_else_is() {
 /// The tests of this binary, by file.
 const SOURCES: &[&str] = &[
     include_str!("audit.rs"),
+    include_str!("files.rs"),
     include_str!("grants.rs"),
     include_str!("keys.rs"),
     include_str!("profiles.rs"),
@@ -147,6 +148,8 @@ const TESTED: &[(&str, &str)] = &[
     ("SessionService/GetToolsVersion", "a_server_that_answers_is_tested_listed_offered_and_called"),
     ("CallService/ListOfferedTools", "a_server_that_answers_is_tested_listed_offered_and_called"),
     ("CallService/CallTool", "a_server_that_answers_is_tested_listed_offered_and_called"),
+    ("FileService/ListFiles", "files_are_listed_newest_first_with_their_call_in_pages"),
+    ("FileService/GetFile", "a_file_is_read_back_from_wherever_it_is"),
     ("AuditService/ListCalls", "calls_are_listed_newest_first_and_each_filter_holds"),
     ("AuditService/GetCall", "one_call_comes_with_its_arguments_and_result"),
 ];

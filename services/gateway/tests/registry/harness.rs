@@ -10,6 +10,7 @@ use std::{
 use gatehouse_gateway::{
     audit::writer::Writer,
     call::Calls,
+    files::Files,
     grpc::routes,
     peers::Cards,
     registry::State,
@@ -24,13 +25,15 @@ use gatehouse_platform::{
 };
 use gatehouse_proto::gateway::v1::{
     self, api_key_service_client::ApiKeyServiceClient, audit_service_client::AuditServiceClient,
-    call_service_client::CallServiceClient, profile_service_client::ProfileServiceClient,
-    server_service_client::ServerServiceClient, session_service_client::SessionServiceClient,
-    settings_service_client::SettingsServiceClient, tool_service_client::ToolServiceClient,
+    call_service_client::CallServiceClient, file_service_client::FileServiceClient,
+    profile_service_client::ProfileServiceClient, server_service_client::ServerServiceClient,
+    session_service_client::SessionServiceClient, settings_service_client::SettingsServiceClient,
+    tool_service_client::ToolServiceClient,
 };
 use gatehouse_store::Keyring;
 use gatehouse_testkit::Database;
 use gatehouse_types::{ApiKeyId, Clock, ReplicaId};
+use gatehouse_workspace::Workspaces;
 use time::OffsetDateTime;
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -135,14 +138,10 @@ impl Gateway {
         let clock: Arc<dyn Clock> = Arc::new(Ticking(Mutex::new(started)));
         let keyring = Arc::new(Keyring::parse(&Keyring::generate().unwrap()).unwrap());
         let upstream = upstream(database.pool(), listing, &keyring, &clock).await;
-        let state = Arc::new(State {
-            pool: database.pool(),
-            clock,
-            keyring,
-            workspace_root: Some(folder.clone()),
-            mcp_url: MCP_URL.to_owned(),
-            upstream,
-        });
+        let workspaces = Workspaces::folder(folder.clone());
+        let files = Arc::new(Files::new(database.pool(), Arc::clone(&clock), Some(workspaces)));
+        let state =
+            Arc::new(State { pool: database.pool(), clock, keyring, files, mcp_url: MCP_URL.to_owned(), upstream });
         let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = incoming.local_addr().unwrap();
         let server = Server::builder().layer(InterceptorLayer::new(authenticate)).add_routes(routes(&state));
@@ -181,6 +180,10 @@ impl Gateway {
 
     pub(crate) fn calls(&self) -> CallServiceClient<As> {
         CallServiceClient::with_interceptor(self.channel.clone(), Role::Sessions)
+    }
+
+    pub(crate) fn files(&self) -> FileServiceClient<As> {
+        FileServiceClient::with_interceptor(self.channel.clone(), Role::Sessions)
     }
 
     pub(crate) fn audit(&self) -> AuditServiceClient<As> {

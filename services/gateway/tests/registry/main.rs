@@ -4,6 +4,7 @@
 mod access;
 mod audit;
 mod changes;
+mod files;
 mod grants;
 mod harness;
 mod keys;

@@ -51,7 +51,7 @@ async fn every_wrong_field_of_a_session_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn a_workspace_stays_under_the_root_also_through_links() {
+async fn a_workspace_is_under_the_root_and_goes_through_no_link() {
     let gateway = Gateway::start().await;
     gateway.profile("p", &[]).await;
     let root = gateway.folder();
@@ -64,11 +64,12 @@ async fn a_workspace_stays_under_the_root_also_through_links() {
         let request = v1::CreateSessionRequest { workspace: workspace.to_owned(), ..new("p") };
         gateway.sessions().create_session(request).await
     };
-    for good in ["team/one", "team/to-be-made/deep", "inside/one", "team/one/"] {
+    for good in ["team/one", "team/to-be-made/deep", "team/one/"] {
         let session = create(good).await.unwrap().into_inner().session.unwrap();
         assert_eq!(session.workspace, good.trim_end_matches('/'));
     }
-    for bad in ["/etc", "team/../..", "out/etc", "out", "file", "file/x", "dangling", "a\\b", "a\0b", "."] {
+    for bad in ["/etc", "team/../..", "out/etc", "out", "inside/one", "file", "file/x", "dangling", "a\\b", "a\0b", "."]
+    {
         assert_eq!(wrong_fields(create(bad).await), ["workspace"], "{bad}");
     }
 }

@@ -6,9 +6,10 @@ use std::{future::Future, time::Duration};
 
 use gatehouse_proto::gateway::v1::{
     api_key_service_client::ApiKeyServiceClient, audit_service_client::AuditServiceClient,
-    call_service_client::CallServiceClient, profile_service_client::ProfileServiceClient,
-    server_service_client::ServerServiceClient, session_service_client::SessionServiceClient,
-    settings_service_client::SettingsServiceClient, tool_service_client::ToolServiceClient,
+    call_service_client::CallServiceClient, file_service_client::FileServiceClient,
+    profile_service_client::ProfileServiceClient, server_service_client::ServerServiceClient,
+    session_service_client::SessionServiceClient, settings_service_client::SettingsServiceClient,
+    tool_service_client::ToolServiceClient,
 };
 use gatehouse_proto::interaction::v1::interaction_service_client::InteractionServiceClient;
 use secrecy::ExposeSecret as _;
@@ -140,6 +141,11 @@ impl Client {
     /// The record of calls.
     pub(crate) fn audit(&self) -> AuditServiceClient<Service> {
         AuditServiceClient::new(self.service()).max_decoding_message_size(MAX_ANSWER_BYTES)
+    }
+
+    /// Files of results.
+    pub(crate) fn files(&self) -> FileServiceClient<Service> {
+        FileServiceClient::new(self.service()).max_decoding_message_size(MAX_ANSWER_BYTES)
     }
 
     /// The settings.
