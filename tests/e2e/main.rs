@@ -11,6 +11,7 @@ mod listing;
 mod load;
 mod replicas;
 mod restart;
+mod results;
 mod secrets;
 mod speed;
 mod support;

@@ -1,7 +1,7 @@
 //! One tool call, from the name that an engine used to the result that it gets.
 //!
 //! decide ([`mod@decide`], pure) → ask a person, if need be ([`ask`]) → record → connection → send ([`send`]) → result
-//! ([`crate::results`], pure) → record. The call does not depend on the engine's connection: it runs until the server answers, its
+//! ([`crate::results`], pure) with its files ([`crate::files`]) → record. The call does not depend on the engine's connection: it runs until the server answers, its
 //! time is over, or someone cancels it.
 
 mod ask;
@@ -31,6 +31,7 @@ use crate::{
         writer::{Begun, Writer},
     },
     catalog::{Catalog, Tool},
+    files::Files,
     peers::Cards,
     results::{self, Known, Output},
     snapshot::{Facts, Principal, Session, Snapshot},
@@ -49,6 +50,8 @@ pub struct Calls {
     pub upstreams: Arc<Upstreams>,
     /// Cards.
     pub cards: Cards,
+    /// Files of results.
+    pub files: Arc<Files>,
     /// The audit.
     pub audit: Writer,
     /// The database, for what a person's answer changes.

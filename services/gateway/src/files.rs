@@ -43,9 +43,9 @@ pub struct Owner<'a> {
 }
 
 /// A part of a result that is to be a file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileToSave {
-    /// Place within the result, from 0; no two files of a call have the same.
+    /// Place within the result, from 0; no two files of a call have the same, and it is the same whenever that result is processed.
     pub place: u32,
     /// What it holds.
     pub kind: Kind,
@@ -236,7 +236,7 @@ impl Files {
         };
         let kept = if is_there { Ok(()) } else { self.moved(saving, file, &path, Some(&file.content)).await };
         let Err(error) = kept else {
-            return (path, Place::Platform, cause.map(Reason::Elsewhere).into_iter().collect());
+            return (path, Place::Platform, cause.map(Reason::NotInWorkspace).into_iter().collect());
         };
         log(saving.owner.id, saving.call, "the database did not take a file either", &error);
         if let Err(error) = self.forget(saving.call, file.place).await {

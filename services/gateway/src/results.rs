@@ -36,7 +36,10 @@ use self::{
     text::Cut,
     words::Held,
 };
-use crate::raw::{self, RawObject};
+use crate::{
+    files::{FileToSave, Kind, Saved},
+    raw::{self, RawObject},
+};
 
 /// Most files of one result. What comes after them goes into one more, together.
 const MOST_FILES: usize = 50;
@@ -78,48 +81,11 @@ pub struct Context<'a> {
     pub schema: Option<&'a OutputSchema>,
 }
 
-/// Content that is to be saved as a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Save {
-    /// Where it stood in the result: unique within it, and the same whenever the same result is processed.
-    pub place: usize,
-    /// The URI of an embedded resource, as the server sent it.
-    pub uri: Option<String>,
-    /// The MIME type, as the server sent it.
-    pub media_type: String,
-    /// The content, decoded.
-    pub content: Bytes,
-}
-
-/// What came of saving.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Saved {
-    /// Where it is: a path in the workspace, or a name that the platform knows it by.
-    pub path: String,
-    /// Size in bytes.
-    pub size: u64,
-    /// The MIME type.
-    pub media_type: String,
-    /// Who can open the path.
-    pub place: Place,
-    /// Why it was not saved, in the session's language.
-    pub problem: Option<String>,
-}
-
-/// Who can open a saved file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// The agent: it lies in its workspace.
-    Workspace,
-    /// Only the platform and its users.
-    Platform,
-}
-
 /// A result that lacks nothing but what came of its files.
 #[derive(Debug)]
 pub struct Plan {
     /// Content to be saved. [`Plan::finish`] takes what came of each, in this order.
-    pub saves: Vec<Save>,
+    pub saves: Vec<FileToSave>,
     /// What was wrong with the result, for the audit; bounded, and without values of the result.
     pub notes: Vec<String>,
     /// `isError`.
@@ -197,12 +163,6 @@ impl Plan {
     }
 }
 
-/// The result for an engine, in English, without limits and without files.
-pub fn for_engine(body: &Bytes, known: Known) -> Result<Output, NotAResult> {
-    let limits = Limits { text_chars: usize::MAX, text_bytes: usize::MAX, media_bytes: usize::MAX };
-    Ok(plan(body, &Context { known, locale: Locale::En, limits, schema: None })?.finish(&[]))
-}
-
 /// A result of Gatehouse's own that tells the model what went wrong. `text` says what to do next.
 pub fn refusal(text: &str) -> Output {
     let object = format!("{{\"content\":[{}],\"isError\":true}}", text_block(&mark_error(text)));
@@ -215,7 +175,7 @@ fn shapes<'a>(
     body: &Bytes,
     cx: &Context<'_>,
     notes: &mut Vec<String>,
-) -> (Vec<Shape<'a>>, Option<(usize, Save)>) {
+) -> (Vec<Shape<'a>>, Option<(usize, FileToSave)>) {
     let mut shapes = Vec::with_capacity(content.len() + 1);
     let mut files = 0;
     for (place, block) in content.iter().enumerate() {
@@ -226,7 +186,13 @@ fn shapes<'a>(
         if files > MOST_FILES {
             let rest: Vec<&str> = content[place..].iter().map(|block| block.text).collect();
             let content = format!("[{}]", rest.join(",")).into();
-            let save = Save { place, uri: None, media_type: "application/json".to_owned(), content };
+            let save = FileToSave {
+                place: number(place),
+                kind: Kind::Text,
+                uri: String::new(),
+                media_type: "application/json".to_owned(),
+                content,
+            };
             return (shapes, Some((rest.len(), save)));
         }
         shapes.push(shape);
@@ -237,7 +203,7 @@ fn shapes<'a>(
 /// A result under construction.
 struct Draft<'a> {
     out: Builder<'a>,
-    saves: Vec<Save>,
+    saves: Vec<FileToSave>,
     gaps: Vec<Gap>,
     is_error: bool,
     /// Whether the model is told in words that this is an error, if it is one.
@@ -269,8 +235,13 @@ impl<'a> Draft<'a> {
             }
             _ => {}
         }
-        let save =
-            Save { place: cut.first, uri: None, media_type: cut.media_type.to_owned(), content: cut.content.clone() };
+        let save = FileToSave {
+            place: number(cut.first),
+            kind: Kind::Text,
+            uri: String::new(),
+            media_type: cut.media_type.to_owned(),
+            content: cut.content.clone(),
+        };
         self.file(Held::Text { shown: cut.shown, whole: cut.whole }, save);
     }
 
@@ -287,7 +258,9 @@ impl<'a> Draft<'a> {
                 self.block(&text_block(&text));
             }
             Shape::File { held, uri, media_type, content } => {
-                self.file(held, Save { place, uri, media_type, content });
+                let kind = held.kind();
+                let uri = uri.unwrap_or_default();
+                self.file(held, FileToSave { place: number(place), kind, uri, media_type, content });
             }
         }
     }
@@ -302,7 +275,7 @@ impl<'a> Draft<'a> {
         self.out.raw(block);
     }
 
-    fn file(&mut self, held: Held, save: Save) {
+    fn file(&mut self, held: Held, save: FileToSave) {
         let mark = !std::mem::replace(&mut self.marked, true);
         let (bytes, media_type) = (save.content.len() as u64, save.media_type.clone());
         self.gaps.push(Gap { piece: self.out.gap(), held, bytes, media_type, mark });
@@ -337,6 +310,11 @@ impl<'a> Draft<'a> {
         let Self { out, saves, gaps, is_error, .. } = self;
         Plan { saves, notes, is_error, structured, pieces: out.finish(), gaps, locale }
     }
+}
+
+/// A place within a result. What no result can have so many of cannot clash.
+fn number(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
 }
 
 /// `_meta` must be an object for engines.

@@ -136,6 +136,7 @@ async fn start(context: &Context, config: Config) -> Result<(Running, RunningSer
         snapshot: Arc::clone(&snapshot),
         upstreams: Arc::clone(&upstreams),
         cards: Cards::new(peer::channel(&config.interaction)?, tasks.clone()),
+        files: Arc::clone(&files),
         audit: writer,
         pool: pool.clone(),
         clock: Arc::clone(clock),

@@ -51,6 +51,11 @@ impl Admin {
         Self(InterceptedService::new(channel, Bearer::of(credential)))
     }
 
+    /// What clients of further services are made of.
+    pub(crate) fn wire(&self) -> Wire {
+        self.0.clone()
+    }
+
     pub(crate) fn servers(&self) -> ServerServiceClient<Wire> {
         ServerServiceClient::new(self.0.clone())
     }

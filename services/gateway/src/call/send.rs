@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use gatehouse_mcp::client::{Answer, Call as CallTag, Progress, RequestError, RequestOptions};
 use gatehouse_mcp::encode::{Params, Piece};
 use tokio::time::sleep;
@@ -16,7 +17,8 @@ use super::{
 use crate::{
     audit::{Ended, Outcome, Started, mask},
     catalog::Tool,
-    results,
+    files::{Owner, Place},
+    results::{self, Context, Limits, NotAResult},
     upstream::Acquire,
 };
 
@@ -57,14 +59,10 @@ impl Calls {
         let locale = ground.facts.locale;
         let say = |(outcome, words): (Outcome, Words)| words::told(outcome, &words, locale);
         let told = match end {
-            End::Answered(answer) => match results::for_engine(&answer.result_bytes(), flight.request.known) {
-                Ok(output) => {
-                    let outcome = if output.is_error { Outcome::ToolError } else { Outcome::Ok };
-                    let error = if output.is_error { words::excerpt(&output) } else { String::new() };
-                    Told { outcome, error, output }
-                }
-                Err(wrong) => say(words::not_a_result(server, &wrong)),
-            },
+            End::Answered(answer) => {
+                let made = self.result(flight, ground, tool, &answer.result_bytes()).await;
+                made.unwrap_or_else(|wrong| say(words::not_a_result(server, &wrong)))
+            }
             End::Failed(error) => say(words::failed(server, &error, tool.hints, timeout)),
             End::NotOpened(why) => say(words::not_opened(server, &why)),
             End::Stopped(stop) => say(words::stopped(stop)),
@@ -81,13 +79,43 @@ impl Calls {
                 .as_deref()
                 .map(|json| mask::masked(json, keep, &tool.server.mask_rules, &tool.name)),
             error: told.error,
-            files: Vec::new(),
-            notes: Vec::new(),
+            files: told.files,
+            notes: told.notes,
         };
         count(&started, &ended);
         let call = started.id;
         self.audit.end(started, ended).await;
         Reply { call, output: told.output }
+    }
+
+    /// Makes of a server's answer what the engine gets, and saves what becomes a file.
+    async fn result(
+        &self,
+        flight: &Flight<'_>,
+        ground: &Ground,
+        tool: &Tool,
+        body: &Bytes,
+    ) -> Result<Told, NotAResult> {
+        let (settings, facts) = (&ground.catalog.settings, &ground.facts);
+        let mut plan = results::plan(
+            body,
+            &Context {
+                known: flight.request.known,
+                locale: facts.locale,
+                limits: Limits::of(settings, facts.engine),
+                schema: tool.output.as_ref(),
+            },
+        )?;
+        let (parts, mut notes) = (std::mem::take(&mut plan.saves), std::mem::take(&mut plan.notes));
+        let owner = Owner { id: flight.request.session.id, workspace: &facts.workspace };
+        let quota = u64::from(settings.files_session_quota_bytes);
+        let saved = self.files.save(owner, flight.id, quota, facts.locale, parts).await;
+        notes.extend(saved.iter().filter_map(|saved| saved.problem.clone()));
+        let files = saved.iter().filter(|saved| saved.at != Place::Nowhere).map(|saved| saved.path.clone()).collect();
+        let output = plan.finish(&saved);
+        let outcome = if output.is_error { Outcome::ToolError } else { Outcome::Ok };
+        let error = if output.is_error { words::excerpt(&output) } else { String::new() };
+        Ok(Told { outcome, error, output, files, notes })
     }
 
     /// Sends the call and watches over it: a cancellation, the end of the session or of the process stop it.

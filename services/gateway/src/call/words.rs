@@ -93,6 +93,10 @@ pub struct Told {
     pub error: String,
     /// For the model.
     pub output: Output,
+    /// For the audit: paths of its files.
+    pub files: Vec<String>,
+    /// For the audit: what was wrong with its result.
+    pub notes: Vec<String>,
 }
 
 /// Why a call was stopped.
@@ -108,7 +112,8 @@ pub enum Stop {
 
 /// Tells it in the session's language.
 pub fn told(outcome: Outcome, words: &Words, locale: Locale) -> Told {
-    Told { outcome, error: words.en.clone().into_owned(), output: results::refusal(words.of(locale)) }
+    let (error, output) = (words.en.clone().into_owned(), results::refusal(words.of(locale)));
+    Told { outcome, error, output, files: Vec::new(), notes: Vec::new() }
 }
 
 /// A call that does not go out.

@@ -6,8 +6,6 @@ use gatehouse_workspace::Cause;
 /// What is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// The workspace did not take it; the database has it.
-    Elsewhere(Cause),
     /// The workspace did not take it.
     NotInWorkspace(Cause),
     /// The database did not take it either, or does not answer.
@@ -23,13 +21,6 @@ pub enum Reason {
 impl Reason {
     fn sentence(&self, locale: Locale) -> String {
         match (self, locale) {
-            (Self::Elsewhere(cause), Locale::En) => format!(
-                "It could not be saved in the workspace: {}. It is kept outside of it, for people to download.",
-                cause.words(locale)
-            ),
-            (Self::Elsewhere(cause), Locale::Zh) => {
-                format!("无法保存到工作区：{}。内容已保存在工作区之外，用户可以下载。", cause.words(locale))
-            }
             (Self::NotInWorkspace(cause), Locale::En) => {
                 format!("It could not be saved in the workspace: {}.", cause.words(locale))
             }
@@ -77,14 +68,8 @@ mod tests {
 
     #[test]
     fn every_reason_has_words_of_its_own_in_both_languages() {
-        let all = [
-            Reason::Elsewhere(Cause::Full),
-            Reason::NotInWorkspace(Cause::Full),
-            Reason::Lost,
-            Reason::Unlisted,
-            Reason::Quota(5),
-            Reason::Deleted,
-        ];
+        let all =
+            [Reason::NotInWorkspace(Cause::Full), Reason::Lost, Reason::Unlisted, Reason::Quota(5), Reason::Deleted];
         let both = [Locale::En, Locale::Zh];
         let words: std::collections::BTreeSet<String> =
             both.iter().flat_map(|locale| all.iter().map(|reason| reason.sentence(*locale))).collect();

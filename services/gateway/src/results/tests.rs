@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::files::Place;
 
 mod bounds;
 mod files;
@@ -29,11 +30,11 @@ fn texts(result: &Value) -> Vec<&str> {
 
 /// Files as they would be saved in the workspace.
 fn saved(plan: &Plan) -> Vec<Saved> {
-    let saved = |save: &Save| Saved {
+    let saved = |save: &FileToSave| Saved {
         path: format!(".agent/mcp/call/{}", save.place),
         size: save.content.len() as u64,
         media_type: save.media_type.clone(),
-        place: Place::Workspace,
+        at: Place::Workspace,
         problem: None,
     };
     plan.saves.iter().map(saved).collect()
@@ -125,7 +126,7 @@ fn an_error_is_marked_and_its_text_says_so_once() {
 fn blocks_and_unknown_members_pass_byte_for_byte() {
     let text = r#"{"x":1.0,"content":[{"type":"text","text":"\u0061","n":1e3},{"type":"image","data":"AA==","mimeType":"image/png"}],"_meta":{"k":12345678901234567890}}"#;
     let body = Bytes::from(text);
-    let output = for_engine(&body, Known::ALL).unwrap();
+    let output = plan(&body, &CONTEXT).unwrap().finish(&[]);
     let joined = String::from_utf8(output.pieces.concat()).unwrap();
     insta::assert_snapshot!(joined, @r#"{"content":[{"type":"text","text":"\u0061","n":1e3},{"type":"image","data":"AA==","mimeType":"image/png"}],"x":1.0,"_meta":{"k":12345678901234567890}}"#);
 }
@@ -134,7 +135,7 @@ fn blocks_and_unknown_members_pass_byte_for_byte() {
 fn a_large_block_is_shared_with_the_answer_and_not_copied() {
     let result = json!({"content": [{"type": "text", "text": "x".repeat(100_000)}]});
     let body = Bytes::from(result.to_string());
-    let output = for_engine(&body, Known::ALL).unwrap();
+    let output = plan(&body, &CONTEXT).unwrap().finish(&[]);
     assert!(output.pieces.iter().any(|piece| piece.len() > 100_000 && body.as_ptr_range().contains(&piece.as_ptr())));
     assert_eq!(joined(&output), result);
 }
@@ -162,7 +163,7 @@ fn an_answer_that_is_no_tool_result_is_refused() {
         ("{\"content\":null}", NotAResult::Content),
     ] {
         let body = Bytes::from(text);
-        assert_eq!(for_engine(&body, Known::ALL), Err(why));
+        assert_eq!(plan(&body, &CONTEXT).unwrap_err(), why);
     }
 }
 

@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use gatehouse_types::{Locale, shown::line as shown};
 
-use super::{Place, Saved};
+use crate::files::{Kind, Place, Saved};
 
 /// Longest name, type or reason of somebody else's within our words, in characters.
 const PART_CHARS: usize = 200;
+/// Longest account of what went wrong with a file, in characters.
+const PROBLEM_CHARS: usize = 500;
 /// Longest URI within our words, in characters.
 const URI_CHARS: usize = 1_000;
 
@@ -32,6 +34,17 @@ pub(super) enum Held {
     Rest(usize),
 }
 
+impl Held {
+    pub(super) const fn kind(&self) -> Kind {
+        match self {
+            Self::Text { .. } | Self::Rest(_) => Kind::Text,
+            Self::Image => Kind::Image,
+            Self::Audio => Kind::Audio,
+            Self::Resource(_) => Kind::Resource,
+        }
+    }
+}
+
 /// A size for people: decimal units, one digit after the point.
 pub(super) fn size(bytes: u64) -> String {
     let tenths = |unit: u64| format!("{}.{}", bytes / unit, bytes % unit * 10 / unit);
@@ -48,29 +61,30 @@ pub(super) fn saved(locale: Locale, held: &Held, bytes: u64, media_type: &str, s
     let kind = shown(saved.map_or(media_type, |saved| &saved.media_type), PART_CHARS);
     let size = size(saved.map_or(bytes, |saved| saved.size));
     let what = what(locale, held, &kind, &size);
-    let problem = match saved {
-        Some(Saved { problem: None, path, place, .. }) => {
-            let path = shown(path, URI_CHARS);
-            return match (place, locale) {
-                (Place::Workspace, Locale::En) => format!("[{what} Saved in the workspace as {path}]"),
-                (Place::Workspace, Locale::Zh) => format!("[{what}已保存到工作区：{path}]"),
-                (Place::Platform, Locale::En) => format!(
-                    "[{what} Saved by Gatehouse as {path}, not in this workspace: it cannot be opened from here, but the user can get it.]"
-                ),
-                (Place::Platform, Locale::Zh) => {
-                    format!("[{what}已由 Gatehouse 保存为 {path}，不在此工作区中：无法从这里打开，但用户可以取得。]")
-                }
-            };
-        }
-        Some(Saved { problem: Some(problem), .. }) => shown(problem, PART_CHARS),
-        None => String::new(),
+    let Some(saved) = saved else {
+        return format!("[{what}{}]", locale.pick(" It could not be saved.", "未能保存。"));
     };
-    match (locale, problem.is_empty()) {
-        (Locale::En, true) => format!("[{what} It could not be saved.]"),
-        (Locale::En, false) => format!("[{what} It could not be saved: {problem}]"),
-        (Locale::Zh, true) => format!("[{what}未能保存。]"),
-        (Locale::Zh, false) => format!("[{what}未能保存：{problem}]"),
-    }
+    let path = shown(&saved.path, URI_CHARS);
+    let place = match (saved.at, locale) {
+        (Place::Workspace, Locale::En) => format!(" Saved in the workspace as {path}"),
+        (Place::Workspace, Locale::Zh) => format!("已保存到工作区：{path}"),
+        (Place::Platform, Locale::En) => format!(
+            " Saved by Gatehouse as {path}, not in this workspace: it cannot be opened from here, but the user can get it."
+        ),
+        (Place::Platform, Locale::Zh) => {
+            format!("已由 Gatehouse 保存为 {path}，不在此工作区中：无法从这里打开，但用户可以取得。")
+        }
+        (Place::Nowhere, _) => String::new(),
+    };
+    let problem = saved.problem.as_ref().map(|problem| shown(problem, PROBLEM_CHARS)).unwrap_or_default();
+    // A path at the end is not followed by a full stop, which would look like a part of it.
+    let between = match (saved.at, locale, problem.is_empty()) {
+        (_, _, true) | (Place::Platform | Place::Nowhere, Locale::Zh, false) => "",
+        (Place::Workspace, Locale::En, false) => ". ",
+        (_, Locale::En, false) => " ",
+        (Place::Workspace, Locale::Zh, false) => "。",
+    };
+    format!("[{what}{place}{between}{problem}]")
 }
 
 fn what(locale: Locale, held: &Held, kind: &str, size: &str) -> String {

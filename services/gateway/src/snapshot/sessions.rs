@@ -17,9 +17,12 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{
-    Connection, DbError, Pool,
-    snapshot::{self as rows, Belongings, Granted, SessionRow},
+use crate::{
+    registry::session::EngineKind,
+    store::{
+        Connection, DbError, Pool,
+        snapshot::{self as rows, Belongings, Granted, SessionRow},
+    },
 };
 
 /// How long an unknown token is remembered as unknown.
@@ -34,8 +37,8 @@ const FORGET_AFTER_SEC: i64 = 3_600;
 pub struct Facts {
     /// Its profile.
     pub profile: ProfileId,
-    /// `claude_code`, `codex` or `other`.
-    pub engine: String,
+    /// Kind of engine that uses it; one that this version does not know counts as any other client.
+    pub engine: EngineKind,
     /// What its calls may do without a person.
     pub mode: PermissionMode,
     /// Its folder under the configured root; empty for none.
@@ -143,7 +146,7 @@ impl Facts {
     fn new(row: SessionRow, belongings: Belongings) -> Self {
         Self {
             profile: row.profile,
-            engine: row.engine,
+            engine: EngineKind::from_stored(&row.engine).unwrap_or_default(),
             mode: row.mode,
             workspace: row.workspace,
             locale: Locale::of(&row.locale),

@@ -155,12 +155,6 @@ pub async fn forget(connection: &mut Connection, call: CallId, at: u32) -> Resul
     Ok(())
 }
 
-/// Takes all files of a session out of the list, with the bytes that the database has.
-pub async fn forget_all(connection: &mut Connection, session: SessionId) -> Result<(), Error> {
-    sqlx::query!("DELETE FROM files WHERE session_id = $1", session.uuid()).execute(connection).await?;
-    Ok(())
-}
-
 /// Files of a session, the newest first: one more than `size`, when there are so many, after the time and path `after`.
 pub async fn list(
     connection: &mut Connection,

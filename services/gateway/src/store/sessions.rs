@@ -251,7 +251,6 @@ pub async fn delete(connection: &mut Connection, key: &str, now: OffsetDateTime)
     sqlx::query!("UPDATE runs SET ended_at = $2 WHERE session_id = $1 AND ended_at IS NULL", id.uuid(), now)
         .execute(&mut *connection)
         .await?;
-    super::files::forget_all(&mut *connection, id).await?;
     let done = sqlx::query!("UPDATE sessions SET deleted_at = $2, updated_at = $2 WHERE id = $1", id.uuid(), now)
         .execute(&mut *connection)
         .await?;

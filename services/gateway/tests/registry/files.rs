@@ -221,11 +221,11 @@ async fn a_file_that_the_workspace_cannot_take_is_kept_and_comes_in_when_it_can(
     symlink("/", session.place(".agent")).unwrap();
     let saved = session.save(call, vec![file(0, "a.txt", "result")]).await;
     assert_eq!((saved[0].at, saved[0].size), (Place::Platform, 6));
-    insta::assert_snapshot!(saved[0].problem.as_deref().unwrap(), @"It could not be saved in the workspace: a symbolic link stands in the way at `.agent`. It is kept outside of it, for people to download.");
+    insta::assert_snapshot!(saved[0].problem.as_deref().unwrap(), @"It could not be saved in the workspace: a symbolic link stands in the way at `.agent`.");
     let files = &session.gateway.state.files;
     let again = files.save(session.owner(), call, QUOTA, Locale::Zh, vec![file(0, "a.txt", "result")]).await;
     assert_eq!((&again[0].path, again[0].at), (&saved[0].path, Place::Platform));
-    insta::assert_snapshot!(again[0].problem.as_deref().unwrap(), @"无法保存到工作区：`.agent` 处有一个符号链接。内容已保存在工作区之外，用户可以下载。");
+    insta::assert_snapshot!(again[0].problem.as_deref().unwrap(), @"无法保存到工作区：`.agent` 处有一个符号链接。");
     assert_eq!(session.list().await[0].location(), FileLocation::Platform);
     assert_eq!(session.get(&saved[0].path).await.unwrap().1, b"result");
 
@@ -315,7 +315,6 @@ async fn the_files_of_a_deleted_session_are_not_listed_and_stay_in_the_workspace
     let saved = session.save(CallId::new(), vec![file(0, "a.txt", "result")]).await;
     session.gateway.sessions().delete_session(v1::DeleteSessionRequest { session: "e".to_owned() }).await.unwrap();
     assert_eq!(session.refusal(&saved[0].path).await.code(), Code::NotFound);
-    assert_eq!(session.gateway.dump("files").await, "");
     assert_eq!(fs::read(session.place(&saved[0].path)).unwrap(), b"result");
     let late = session.save(CallId::new(), vec![file(0, "a.txt", "result")]).await;
     assert_eq!(late[0].at, Place::Nowhere);

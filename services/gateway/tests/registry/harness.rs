@@ -137,9 +137,9 @@ impl Gateway {
         let started = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(Ticking(Mutex::new(started)));
         let keyring = Arc::new(Keyring::parse(&Keyring::generate().unwrap()).unwrap());
-        let upstream = upstream(database.pool(), listing, &keyring, &clock).await;
         let workspaces = Workspaces::folder(folder.clone());
         let files = Arc::new(Files::new(database.pool(), Arc::clone(&clock), Some(workspaces)));
+        let upstream = upstream(database.pool(), listing, &keyring, &clock, &files).await;
         let state =
             Arc::new(State { pool: database.pool(), clock, keyring, files, mcp_url: MCP_URL.to_owned(), upstream });
         let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -211,7 +211,13 @@ impl Gateway {
 }
 
 /// The side that speaks MCP; `listing` is where it stores tools. Servers may be at loopback addresses.
-async fn upstream(pool: Pool, listing: Pool, keyring: &Arc<Keyring>, clock: &Arc<dyn Clock>) -> Upstream {
+async fn upstream(
+    pool: Pool,
+    listing: Pool,
+    keyring: &Arc<Keyring>,
+    clock: &Arc<dyn Clock>,
+    files: &Arc<Files>,
+) -> Upstream {
     let snapshot = Snapshot::load(pool.clone(), Arc::clone(keyring), Arc::clone(clock)).await.unwrap();
     let snapshot = Arc::new(snapshot);
     let guard = Guard::new(["127.0.0.0/8"]).unwrap();
@@ -233,6 +239,7 @@ async fn upstream(pool: Pool, listing: Pool, keyring: &Arc<Keyring>, clock: &Arc
         snapshot,
         upstreams,
         cards,
+        files: Arc::clone(files),
         audit,
         pool,
         clock: Arc::clone(clock),

@@ -13,7 +13,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn content(save: &Save) -> &str {
+fn content(save: &FileToSave) -> &str {
     std::str::from_utf8(&save.content).unwrap()
 }
 

@@ -22,16 +22,17 @@ fn an_embedded_resource_is_always_a_file() {
         (json!({"uri": "file:///a/b.md", "blob": "aG\nk"}), "application/octet-stream", "hi"),
     ] {
         let (plan, _) = one(&json!({"type": "resource", "resource": resource}), &CONTEXT);
-        let save = Save {
+        let save = FileToSave {
             place: 0,
-            uri: Some("file:///a/b.md".to_owned()),
+            kind: Kind::Resource,
+            uri: "file:///a/b.md".to_owned(),
             media_type: media_type.to_owned(),
             content: Bytes::from(content),
         };
         assert_eq!(plan.saves, [save], "{resource}");
     }
     let (nameless, _) = one(&json!({"type": "resource", "resource": {"text": "x"}}), &CONTEXT);
-    assert_eq!(nameless.saves[0].uri, None);
+    assert_eq!(nameless.saves[0].uri, "");
 }
 
 #[test]
@@ -46,13 +47,14 @@ fn a_resources_text_is_shared_with_what_the_server_sent() {
 #[test]
 fn an_image_or_audio_is_a_file_when_it_is_larger_than_allowed() {
     let small = Context { limits: Limits { media_bytes: 2, ..LIMITS }, ..CONTEXT };
-    for kind in ["image", "audio"] {
+    for (kind, named) in [("image", Kind::Image), ("audio", Kind::Audio)] {
         let block = json!({"type": kind, "data": "aGk=", "mimeType": "a/b"});
         let (plan, _) = one(&block, &small);
         assert!(plan.saves.is_empty());
         assert_eq!(joined(&plan.finish(&[]))["content"][0], block);
         let (plan, _) = one(&json!({"type": kind, "data": "aGkh", "mimeType": "a/b"}), &small);
-        let save = Save { place: 0, uri: None, media_type: "a/b".to_owned(), content: Bytes::from("hi!") };
+        let (media_type, content) = ("a/b".to_owned(), Bytes::from("hi!"));
+        let save = FileToSave { place: 0, kind: named, uri: String::new(), media_type, content };
         assert_eq!(plan.saves, [save]);
     }
 }
@@ -136,12 +138,22 @@ fn the_model_is_told_when_a_file_is_elsewhere_or_was_not_saved() {
         change(&mut saved[0]);
         texts(&joined(&plan.finish(&saved))).concat()
     };
-    let elsewhere = |saved: &mut Saved| saved.place = Place::Platform;
+    let elsewhere = |saved: &mut Saved| saved.at = Place::Platform;
     assert!(told(Locale::En, &elsewhere).contains("not in this workspace: it cannot be opened from here"));
     assert!(told(Locale::Zh, &elsewhere).contains("不在此工作区中"));
-    let failed = |saved: &mut Saved| saved.problem = Some("the disk is full\u{202e}\n".to_owned());
-    assert!(told(Locale::En, &failed).ends_with("3 B. It could not be saved: the disk is full\u{fffd}\u{fffd}]"));
-    assert!(told(Locale::Zh, &failed).contains("未能保存：the disk is full"));
+    for (at, en, zh) in [
+        (Place::Workspace, "as .agent/mcp/call/0. The disk is full.", "工作区：.agent/mcp/call/0。The disk"),
+        (Place::Platform, "the user can get it. The disk is full.", "用户可以取得。The disk"),
+        (Place::Nowhere, "3 B. The disk is full.", "3 B。The disk"),
+    ] {
+        let failed = |saved: &mut Saved| {
+            saved.at = at;
+            saved.problem = Some("The disk is full.\u{202e}\n".to_owned());
+        };
+        let told = [told(Locale::En, &failed), told(Locale::Zh, &failed)];
+        assert!(told[0].contains(en) && told[0].ends_with("\u{fffd}\u{fffd}]"), "{told:?}");
+        assert!(told[1].contains(zh), "{told:?}");
+    }
     let (plan, _) = one(&resource, &CONTEXT);
     assert_eq!(texts(&joined(&plan.finish(&[]))), ["[Resource a:b: text/plain, 3 B. It could not be saved.]"]);
 }

@@ -26,7 +26,7 @@ proptest! {
         let schema = OutputSchema::of(&definition);
         let cx = Context { known: Known { audio: known }, locale, limits, schema: schema.as_ref() };
         let Ok(plan) = plan(&Bytes::from(result.clone()), &cx) else { return Ok(()) };
-        let mut places: Vec<usize> = plan.saves.iter().map(|save| save.place).collect();
+        let mut places: Vec<u32> = plan.saves.iter().map(|save| save.place).collect();
         places.sort_unstable();
         places.dedup();
         prop_assert_eq!(places.len(), plan.saves.len());
@@ -37,7 +37,8 @@ proptest! {
         saved.truncate(outcomes.len());
         for (saved, outcome) in saved.iter_mut().zip(&outcomes) {
             if *outcome == 0 { saved.problem = Some(result.clone()); }
-            if *outcome == 1 { saved.place = Place::Platform; }
+            if *outcome == 1 { saved.at = Place::Platform; }
+            if *outcome == 2 { saved.at = Place::Nowhere; }
         }
         let is_error = plan.is_error;
         let output = plan.finish(&saved);
