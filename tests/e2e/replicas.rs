@@ -2,7 +2,13 @@
 
 use std::{collections::HashMap, process::Command};
 
-use gatehouse_proto::gateway::v1::{CallOutcome, ListCallsRequest, PermissionMode, RotateTokenRequest};
+use gatehouse_proto::{
+    gateway::v1::{
+        CallOutcome, ListCallsRequest, PermissionMode, Policy, RotateTokenRequest, UpdateSessionRequest,
+        UpdateToolRequest,
+    },
+    interaction::v1::{Decision, InteractionState, interaction},
+};
 use gatehouse_testkit::{
     eventually,
     mcp_server::{Act, Reply},
@@ -33,6 +39,7 @@ impl Replica {
             ("GATEHOUSE_EDGE_LISTEN", format!("127.0.0.1:{port}")),
             ("GATEHOUSE_GRPC_LISTEN", any()),
             ("GATEHOUSE_OPS_LISTEN", any()),
+            ("GATEHOUSE_INTERACTION_URL", gate.interaction_url()),
             ("GATEHOUSE_UPSTREAM_ALLOW", "127.0.0.0/8".to_owned()),
             ("GATEHOUSE_KEYRING_FILE", gate.data("keyring").display().to_string()),
             ("GATEHOUSE_SERVICE_TOKEN_FILE", gate.data("service-token").display().to_string()),
@@ -117,5 +124,69 @@ async fn the_calls_of_a_replica_that_dies_are_interrupted_and_only_those() {
     .await;
     let outcomes: Vec<_> = calls.iter().map(gatehouse_proto::gateway::v1::Call::outcome).collect();
     assert_eq!(outcomes, [CallOutcome::Interrupted, CallOutcome::Running], "the newest first: {calls:?}");
+    gate.stop().await;
+}
+
+#[tokio::test]
+async fn approvals_policies_and_modes_hold_at_every_replica() {
+    let mut gate = Gate::start(Options::default()).await;
+    let (admin, people) = (gate.admin(), gate.people());
+    let fake = server(vec![reading_tool("echo"), writing_tool("change")], |_, _| None).await;
+    admin.listed_server("s", &fake.url(), &[]).await;
+    admin.profile("all", &["s"]).await;
+    let (session, token) = admin.session("all", PermissionMode::Ask).await;
+    let here = Engine::connect(&gate, &token).await;
+    let mut replica = Replica::start(&gate).await;
+    let mut there = Engine::at(&replica.url, &token);
+    there.session = here.session.clone();
+    let held = async || there.start_call("s__change", json!({"message": "x"})).await.events();
+    let policy = async |policy: Policy| {
+        let request = UpdateToolRequest {
+            server: "s".into(),
+            tool: "change".into(),
+            policy: policy.into(),
+            ..Default::default()
+        };
+        admin.tools().update_tool(request).await.unwrap();
+    };
+
+    // A yes for the session, given at one, counts at the other with the very next call.
+    let events = held().await;
+    let card = people.card(&session).await;
+    assert!(people.say(&card.id, Decision::ApproveForSession, "").await.unwrap().counted);
+    assert_eq!(text_of(&events.answer().await["result"]), "x");
+    assert_eq!(text_of(&here.call("s__change", json!({"message": "y"})).await), "y");
+    // So does a policy; the card shows it although this replica may not have heard of it when the call came.
+    policy(Policy::Confirm).await;
+    let events = held().await;
+    let card = people.card(&session).await;
+    let Some(interaction::Card::Approval(shown)) = &card.card else { panic!("{card:?}") };
+    assert_eq!((shown.policy.as_str(), shown.may_remember), ("confirm", false));
+    policy(Policy::Deny).await;
+    people.becomes(&card.id, InteractionState::Superseded).await;
+    let refused = events.answer().await;
+    assert!(text_of(&refused["result"]).contains("there is no tool"), "{refused}");
+    policy(Policy::Allow).await;
+    assert_eq!(text_of(&here.call("s__change", json!({"message": "z"})).await), "z");
+    let sent = fake.requests_of("tools/call").len();
+    let read_only = UpdateSessionRequest {
+        session: session.clone(),
+        permission_mode: Some(PermissionMode::ReadOnly.into()),
+        ..Default::default()
+    };
+    admin.sessions().update_session(read_only).await.unwrap();
+    let refused = there.call("s__change", json!({"message": "no"})).await;
+    assert!(text_of(&refused).contains("there is no tool"), "{refused}");
+    assert_eq!(fake.requests_of("tools/call").len(), sent);
+
+    // A replica that dies while it waits: its card is closed, and nothing runs.
+    policy(Policy::Confirm).await;
+    admin.read_only("s", "change", true).await;
+    let _events = held().await;
+    let card = people.card(&session).await;
+    replica.running.kill();
+    people.becomes(&card.id, InteractionState::Interrupted).await;
+    assert!(!people.say(&card.id, Decision::Approve, "").await.unwrap().counted);
+    assert_eq!(fake.requests_of("tools/call").len(), sent);
     gate.stop().await;
 }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     ask::{Approval, Asked, Question},
-    decide::{Decision, Permit, Standing, decide},
+    decide::{Decision, Permit, Refusal, Standing, decide},
     words::{Told, Words},
 };
 use crate::{
@@ -159,11 +159,10 @@ impl Calls {
             }
             let (tool, permit) = match decision {
                 Decision::Run(tool, permit) => (Arc::clone(tool), permit),
-                Decision::Refuse(refusal) => {
-                    let started = flight.started(self, &ground, None, decided);
-                    let words = words::refused(&refusal);
-                    return self.not_sent(started, flight, Outcome::Denied, &words, facts.locale).await;
-                }
+                Decision::Refuse(refusal) => match self.refused(flight, &ground, &refusal, decided).await {
+                    Some(reply) => return reply,
+                    None => continue,
+                },
                 Decision::Ask { tool, may_remember } => {
                     let tool = Arc::clone(tool);
                     let question = Question { ground: &ground, tool: &tool, may_remember };
@@ -216,6 +215,32 @@ impl Calls {
             return Err(words::SESSION_ENDED);
         }
         Ok(Ground { catalog, facts })
+    }
+
+    /// Whether the state that was decided on is the one of now. A snapshot may be a moment behind; what a card shows and promises
+    /// may not, nor may a call be refused that is allowed by now.
+    async fn is_current(&self, request: &Request, ground: &Ground) -> Result<bool, Words> {
+        self.snapshot.confirm().await.map_err(|_| words::DATABASE)?;
+        let (catalog, facts) = (self.snapshot.catalog(), request.session.facts());
+        Ok(catalog.epoch == ground.catalog.epoch && facts.epoch == ground.facts.epoch)
+    }
+
+    /// Refuses a call; `None` when it must be decided anew.
+    async fn refused(
+        &self,
+        flight: &Flight<'_>,
+        ground: &Ground,
+        refusal: &Refusal,
+        decided: Decided,
+    ) -> Option<Reply> {
+        match self.is_current(flight.request, ground).await {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(words) => return Some(self.unrecorded(flight, &words)),
+        }
+        let started = flight.started(self, ground, None, decided);
+        let words = words::refused(refusal);
+        Some(self.not_sent(started, flight, Outcome::Denied, &words, ground.facts.locale).await)
     }
 
     /// Ends a call that did not go out, with its row.

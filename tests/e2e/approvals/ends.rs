@@ -112,7 +112,8 @@ async fn a_gateway_that_is_told_to_end_answers_calls_that_wait_for_approval() {
     let text = error_of(&answer);
     assert!(text.contains("Gatehouse is restarting") && text.contains("Nothing was carried out"), "{text}");
     stage.gate.restart().await;
-    stage.gate.people().becomes(&card.id, InteractionState::Interrupted).await;
+    let closed = stage.gate.people().get(&card.id).await;
+    assert_eq!(closed.state(), InteractionState::Interrupted, "closed before the process ended: {closed:?}");
     assert_eq!(stage.sent(), 0);
     stage.gate.stop().await;
 }

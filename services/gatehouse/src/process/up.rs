@@ -204,13 +204,18 @@ impl Services {
         }
     }
 
+    /// Starts all. The gateway ends first: while it drains it still closes cards at the services that it calls.
     fn start(self, context: &Context) -> JoinSet<Ended> {
         let mut tasks = JoinSet::new();
-        let (gateway, interaction) = (context.clone(), context.clone());
-        let (oauth, task_poller) = (context.clone(), context.clone());
+        let gateway = context.clone();
+        let drained = CancellationToken::new();
+        let called = || Context { shutdown: drained.clone(), ..context.clone() };
+        let (interaction, oauth, task_poller) = (called(), called(), called());
+        let drained = drained.drop_guard();
         let in_the_clear = self.interaction.grpc.tls.is_none();
         let mut gateway_config = self.gateway;
         tasks.spawn(async move {
+            let _drained = drained;
             if in_the_clear {
                 let name = format!("{}.grpc", gatehouse_interaction::NAME);
                 let listens = gateway.endpoints.get(&name);

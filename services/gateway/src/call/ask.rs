@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use tokio::time::timeout;
 
 use super::{
-    Calls, Flight, Ground, Request,
+    Calls, Flight, Ground,
     card::{Answer, Answered, Binding, Closed, End, NewCard},
     terms,
     words::{self, Words},
@@ -97,14 +97,6 @@ impl Calls {
             End::Closed(Closed::Superseded) => Asked::Moved,
             End::Closed(closed) => ended(&card, closed),
         }
-    }
-
-    /// Whether the state that was decided on is the one of now. A snapshot may be a moment behind; what a card shows and promises
-    /// may not.
-    async fn is_current(&self, request: &Request, ground: &Ground) -> Result<bool, Words> {
-        self.snapshot.confirm().await.map_err(|_| words::DATABASE)?;
-        let (catalog, facts) = (self.snapshot.catalog(), request.session.facts());
-        Ok(catalog.epoch == ground.catalog.epoch && facts.epoch == ground.facts.epoch)
     }
 
     fn card(&self, flight: &Flight<'_>, question: &Question<'_>) -> NewCard {
