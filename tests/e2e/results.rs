@@ -30,8 +30,8 @@ struct Stage {
     _fake: FakeServer,
 }
 
-fn giving(request: &Request, _: &str) -> Option<Reply> {
-    Some(Reply::result(request, &request.json()["params"]["arguments"]["result"]))
+fn given(request: &Request) -> Reply {
+    Reply::result(request, &request.json()["params"]["arguments"]["result"])
 }
 
 fn tool(name: &str, output: &Value) -> Value {
@@ -58,7 +58,7 @@ impl Stage {
         });
         let broken = json!({"type": "object", "properties": {"a": {"$ref": "https://elsewhere.example/schema.json"}}});
         let tools = vec![tool("give", &Value::Null), tool("order", &order), tool("broken", &broken)];
-        let fake = server(tools, giving).await;
+        let fake = server(tools, |request, _| Some(given(request))).await;
         admin.listed_server("s", &fake.url(), &[]).await;
         admin.profile("all", &["s"]).await;
         Self { gate, admin, root, _fake: fake }

@@ -1,6 +1,6 @@
 //! Files of results: into the session's workspace, or, when it cannot take them, into the database. Nothing is lost by it.
 //!
-//! One result: [`plan`] gives each file its path and holds the quota (pure, under a lock of the session, and written before
+//! One result: `plan` gives each file its path and holds the quota (pure, under a lock of the session, and written before
 //! anything else, so that no two calls share the same room) → [`Workspaces::put`] → the row says where the bytes are. A
 //! crash between leaves a row whose file is missing: the same result processed again fills it.
 
