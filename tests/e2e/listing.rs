@@ -149,19 +149,30 @@ async fn many_changes_of_a_list_reach_the_engine_as_one_notice_after_quiet() {
     assert_eq!(text_of(&engine.call("s__echo", json!({"message": "x"})).await), "x");
     fake.wait_for_listeners(1).await.unwrap();
     let notice = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n";
+    let lists = fake.requests_of("tools/list").len();
     for count in 1..=5 {
         more.store(count, Ordering::Relaxed);
-        fake.push(notice);
+        fake.push(notice.repeat(200));
     }
     let event = timeout(Duration::from_secs(30), notices.message()).await.unwrap().unwrap();
     assert_eq!(event.data["method"], "notifications/tools/list_changed");
     assert_eq!(engine.list().await.len(), 6);
+    let listings = fake.requests_of("tools/list").len() - lists;
+    assert!(listings <= 6, "a thousand notifications cost {listings} listings");
     // A list that is announced but has not changed is no news.
     let version = admin.show("s").await.tools_updated_at;
     let lists = fake.requests_of("tools/list").len();
     fake.push(notice);
     fake.wait_for("tools/list", lists + 2).await.unwrap();
     assert_eq!(admin.show("s").await.tools_updated_at, version);
+    // A tool that vanished: what there is now is told by the next listing only.
+    more.store(0, Ordering::Relaxed);
+    fake.push(notice);
+    let event = timeout(Duration::from_secs(30), notices.message()).await.unwrap().unwrap();
+    assert_eq!(event.data["method"], "notifications/tools/list_changed");
+    let gone = engine.call("s__extra_1", json!({})).await;
+    assert!(text_of(&gone).contains("there is no tool `s__extra_1`") && !text_of(&gone).contains("s__echo"), "{gone}");
+    assert_eq!(engine.names().await, ["s__echo"]);
     // The next thing on the stream is its end.
     let (rest, ()) = tokio::join!(notices.message(), gate.stop());
     assert_eq!(rest, None, "one notice for all changes");

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use gatehouse_proto::{
-    gateway::v1::{CallOutcome, DeleteSessionRequest, ListCallsRequest, PermissionMode, ToolHints, UpdateToolRequest},
+    gateway::v1::{
+        CallOutcome, DeleteSessionRequest, ListCallsRequest, PermissionMode, ToolHints, UpdateServerRequest,
+        UpdateToolRequest,
+    },
     interaction::v1::{Decision, InteractionState},
 };
 use gatehouse_testkit::{eventually, mcp_server::Reply};
@@ -115,6 +118,34 @@ async fn a_gateway_that_is_told_to_end_answers_calls_that_wait_for_approval() {
     let closed = stage.gate.people().get(&card.id).await;
     assert_eq!(closed.state(), InteractionState::Interrupted, "closed before the process ended: {closed:?}");
     assert_eq!(stage.sent(), 0);
+    stage.gate.stop().await;
+}
+
+/// A person takes longer than the server may.
+#[tokio::test]
+async fn a_held_call_is_kept_alive_and_none_of_its_clocks_runs() {
+    let mut stage = Stage::set().await;
+    let timeout = Some(prost_types::Duration { seconds: 1, nanos: 0 });
+    let update = UpdateServerRequest { server: "s".into(), request_timeout: timeout, ..Default::default() };
+    stage.admin.servers().update_server(update).await.unwrap();
+    let mut events = stage.held("s__change", "late").await;
+    let card = stage.people.card(&stage.session).await;
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let progress = events.message().await.unwrap().data["params"].take();
+        let words = progress["message"].as_str().unwrap();
+        assert!(words.contains(&format!("gatehouse answer {} approve", card.id)), "{words}");
+        told.push(progress["progress"].as_f64().unwrap());
+    }
+    assert!(told[0] < told[1], "progress grows: {told:?}");
+    assert!(events.comments >= 2, "{}", events.comments);
+    stage.people.approve(&card.id).await;
+    assert_eq!(
+        text_of(&events.answer().await["result"]),
+        "late",
+        "the server's own second begins when the call goes out"
+    );
+    assert_eq!(stage.audit("change").await.outcome(), CallOutcome::Ok);
     stage.gate.stop().await;
 }
 

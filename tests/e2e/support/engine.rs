@@ -47,6 +47,8 @@ pub(crate) struct Event {
 pub(crate) struct Events {
     body: Incoming,
     buffer: BytesMut,
+    /// Comments that came so far.
+    pub(crate) comments: usize,
 }
 
 impl Engine {
@@ -178,7 +180,7 @@ impl Answer {
     /// The events of a stream.
     pub(crate) fn events(self) -> Events {
         assert!(self.is_stream(), "{} {:?}", self.status, self.headers);
-        Events { body: self.body, buffer: BytesMut::new() }
+        Events { body: self.body, buffer: BytesMut::new(), comments: 0 }
     }
 
     /// The body as text.
@@ -202,10 +204,11 @@ impl Events {
         loop {
             if let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
                 let block = self.buffer.split_to(end + 2);
-                match Event::parse(&block) {
-                    Some(event) => return Some(event),
-                    None => continue,
+                if let Some(event) = Event::parse(&block) {
+                    return Some(event);
                 }
+                self.comments += 1;
+                continue;
             }
             let frame = self.body.frame().await?.ok()?;
             self.buffer.extend_from_slice(frame.data_ref()?);
