@@ -287,6 +287,23 @@ async fn terms_that_move_close_the_card_and_open_one_fresh_one() {
     stage.gate.stop().await;
 }
 
+/// What is stored is not what was asked, whoever changed it: nobody has approved this call.
+#[tokio::test]
+async fn an_answer_to_other_arguments_or_terms_counts_for_nothing() {
+    let mut stage = Stage::set().await;
+    for column in ["arguments_sha256", "terms_sha256"] {
+        let events = stage.held("s__change", column).await;
+        let card = stage.people.card(&stage.session).await;
+        let change = format!("UPDATE interactions SET {column} = sha256({column}) WHERE id = '{}'", card.id);
+        sqlx::raw_sql(sqlx::AssertSqlSafe(change)).execute(&stage.gate.database.pool()).await.unwrap();
+        stage.people.approve(&card.id).await;
+        assert!(error_of(&events.answer().await).contains("Nothing was carried out"));
+        stage.people.becomes(&card.id, InteractionState::Superseded).await;
+    }
+    assert_eq!(stage.sent(), 0);
+    stage.gate.stop().await;
+}
+
 #[tokio::test]
 async fn two_identical_calls_are_two_cards() {
     let mut stage = Stage::set().await;

@@ -4,21 +4,23 @@ use std::{collections::HashMap, process::Command};
 
 use gatehouse_proto::{
     gateway::v1::{
-        CallOutcome, ListCallsRequest, PermissionMode, Policy, RotateTokenRequest, UpdateSessionRequest,
-        UpdateToolRequest,
+        CallOutcome, ListCallsRequest, PermissionMode, Policy, ProfileServer, RotateTokenRequest, UpdateProfileRequest,
+        UpdateSessionRequest, UpdateToolRequest,
     },
     interaction::v1::{Decision, InteractionState, interaction},
 };
 use gatehouse_testkit::{
     eventually,
-    mcp_server::{Act, Reply},
+    mcp_server::{Act, FakeServer, Reply},
 };
 use http::StatusCode;
 use serde_json::json;
 
 use crate::support::{
     Engine, Gate, Options,
-    engine::text_of,
+    admin_grpc::Admin,
+    cards::People,
+    engine::{Events, text_of},
     fakes::{reading_tool, server, sessions_of_calls, writing_tool},
     process::{Folder, Running, quiet_port},
 };
@@ -127,66 +129,119 @@ async fn the_calls_of_a_replica_that_dies_are_interrupted_and_only_those() {
     gate.stop().await;
 }
 
-#[tokio::test]
-async fn approvals_policies_and_modes_hold_at_every_replica() {
-    let mut gate = Gate::start(Options::default()).await;
-    let (admin, people) = (gate.admin(), gate.people());
-    let fake = server(vec![reading_tool("echo"), writing_tool("change")], |_, _| None).await;
-    admin.listed_server("s", &fake.url(), &[]).await;
-    admin.profile("all", &["s"]).await;
-    let (session, token) = admin.session("all", PermissionMode::Ask).await;
-    let here = Engine::connect(&gate, &token).await;
-    let mut replica = Replica::start(&gate).await;
-    let mut there = Engine::at(&replica.url, &token);
-    there.session = here.session.clone();
-    let held = async || there.start_call("s__change", json!({"message": "x"})).await.events();
-    let policy = async |policy: Policy| {
+/// Two gateways, a server with a tool that changes things, and a session in mode `ask` with an engine at each.
+struct Pair {
+    gate: Gate,
+    admin: Admin,
+    people: People,
+    fake: FakeServer,
+    session: String,
+    here: Engine,
+    replica: Replica,
+    there: Engine,
+}
+
+impl Pair {
+    async fn start() -> Self {
+        let gate = Gate::start(Options::default()).await;
+        let (admin, people) = (gate.admin(), gate.people());
+        let fake = server(vec![reading_tool("echo"), writing_tool("change")], |_, _| None).await;
+        admin.listed_server("s", &fake.url(), &[]).await;
+        admin.profile("all", &["s"]).await;
+        let (session, token) = admin.session("all", PermissionMode::Ask).await;
+        let here = Engine::connect(&gate, &token).await;
+        let replica = Replica::start(&gate).await;
+        let mut there = Engine::at(&replica.url, &token);
+        there.session.clone_from(&here.session);
+        Self { gate, admin, people, fake, session, here, replica, there }
+    }
+
+    /// A call at the second gateway that waits for its card.
+    async fn held(&self) -> Events {
+        self.there.start_call("s__change", json!({"message": "x"})).await.events()
+    }
+
+    async fn policy(&self, policy: Policy) {
         let request = UpdateToolRequest {
             server: "s".into(),
             tool: "change".into(),
             policy: policy.into(),
             ..Default::default()
         };
-        admin.tools().update_tool(request).await.unwrap();
-    };
+        self.admin.tools().update_tool(request).await.unwrap();
+    }
 
-    // A yes for the session, given at one, counts at the other with the very next call.
-    let events = held().await;
-    let card = people.card(&session).await;
-    assert!(people.say(&card.id, Decision::ApproveForSession, "").await.unwrap().counted);
+    async fn mode(&self, mode: PermissionMode) {
+        let request = UpdateSessionRequest {
+            session: self.session.clone(),
+            permission_mode: Some(mode.into()),
+            ..Default::default()
+        };
+        self.admin.sessions().update_session(request).await.unwrap();
+    }
+
+    async fn only(&self, tool: &str) {
+        let member = ProfileServer { server: "s".into(), tools: vec![tool.into()], only_tools: true };
+        let request = UpdateProfileRequest { profile: "all".into(), set_servers: vec![member], ..Default::default() };
+        self.admin.profiles().update_profile(request).await.unwrap();
+    }
+
+    /// The very next call at the second gateway finds no such tool, and nothing goes out.
+    async fn assert_there_is_no_tool(&self) {
+        let sent = self.fake.requests_of("tools/call").len();
+        let refused = self.there.call("s__change", json!({"message": "no"})).await;
+        assert!(text_of(&refused).contains("there is no tool"), "{refused}");
+        assert_eq!(self.fake.requests_of("tools/call").len(), sent);
+    }
+}
+
+#[tokio::test]
+async fn an_approval_or_a_policy_counts_at_every_replica_with_the_next_call() {
+    let mut pair = Pair::start().await;
+    let events = pair.held().await;
+    let card = pair.people.card(&pair.session).await;
+    assert!(pair.people.say(&card.id, Decision::ApproveForSession, "").await.unwrap().counted);
     assert_eq!(text_of(&events.answer().await["result"]), "x");
-    assert_eq!(text_of(&here.call("s__change", json!({"message": "y"})).await), "y");
-    // So does a policy; the card shows it although this replica may not have heard of it when the call came.
-    policy(Policy::Confirm).await;
-    let events = held().await;
-    let card = people.card(&session).await;
+    assert_eq!(text_of(&pair.here.call("s__change", json!({"message": "y"})).await), "y");
+
+    pair.policy(Policy::Confirm).await;
+    let events = pair.held().await;
+    let card = pair.people.card(&pair.session).await;
     let Some(interaction::Card::Approval(shown)) = &card.card else { panic!("{card:?}") };
     assert_eq!((shown.policy.as_str(), shown.may_remember), ("confirm", false));
-    policy(Policy::Deny).await;
-    people.becomes(&card.id, InteractionState::Superseded).await;
+    pair.policy(Policy::Deny).await;
+    pair.people.becomes(&card.id, InteractionState::Superseded).await;
     let refused = events.answer().await;
     assert!(text_of(&refused["result"]).contains("there is no tool"), "{refused}");
-    policy(Policy::Allow).await;
-    assert_eq!(text_of(&here.call("s__change", json!({"message": "z"})).await), "z");
-    let sent = fake.requests_of("tools/call").len();
-    let read_only = UpdateSessionRequest {
-        session: session.clone(),
-        permission_mode: Some(PermissionMode::ReadOnly.into()),
-        ..Default::default()
-    };
-    admin.sessions().update_session(read_only).await.unwrap();
-    let refused = there.call("s__change", json!({"message": "no"})).await;
-    assert!(text_of(&refused).contains("there is no tool"), "{refused}");
-    assert_eq!(fake.requests_of("tools/call").len(), sent);
+    pair.policy(Policy::Allow).await;
+    assert_eq!(text_of(&pair.there.call("s__change", json!({"message": "z"})).await), "z");
+    pair.gate.stop().await;
+}
 
-    // A replica that dies while it waits: its card is closed, and nothing runs.
-    policy(Policy::Confirm).await;
-    admin.read_only("s", "change", true).await;
-    let _events = held().await;
-    let card = people.card(&session).await;
-    replica.running.kill();
-    people.becomes(&card.id, InteractionState::Interrupted).await;
-    assert!(!people.say(&card.id, Decision::Approve, "").await.unwrap().counted);
-    assert_eq!(fake.requests_of("tools/call").len(), sent);
-    gate.stop().await;
+#[tokio::test]
+async fn a_mode_or_a_profile_counts_at_every_replica_with_the_next_call() {
+    let mut pair = Pair::start().await;
+    pair.policy(Policy::Allow).await;
+    assert_eq!(text_of(&pair.there.call("s__change", json!({"message": "x"})).await), "x");
+    pair.mode(PermissionMode::ReadOnly).await;
+    pair.assert_there_is_no_tool().await;
+    pair.mode(PermissionMode::Ask).await;
+    assert_eq!(text_of(&pair.there.call("s__change", json!({"message": "y"})).await), "y");
+    pair.only("echo").await;
+    pair.assert_there_is_no_tool().await;
+    pair.only("change").await;
+    assert_eq!(text_of(&pair.there.call("s__change", json!({"message": "z"})).await), "z");
+    pair.gate.stop().await;
+}
+
+#[tokio::test]
+async fn the_card_of_a_replica_that_dies_is_closed_and_its_call_never_runs() {
+    let mut pair = Pair::start().await;
+    let _events = pair.held().await;
+    let card = pair.people.card(&pair.session).await;
+    pair.replica.running.kill();
+    pair.people.becomes(&card.id, InteractionState::Interrupted).await;
+    assert!(!pair.people.say(&card.id, Decision::Approve, "").await.unwrap().counted);
+    assert!(pair.fake.requests_of("tools/call").is_empty());
+    pair.gate.stop().await;
 }

@@ -2,7 +2,7 @@
 //!
 //! One request: [`grpc`] (who asks, what was asked) → [`convert`] and [`check`] (every wrong field at once) → [`state`] (pure:
 //! what becomes of the card) → [`store`] (what is remembered). Beside the requests, [`watch`] tells those who wait what has
-//! changed, and [`sweep`] closes the cards that nobody will answer.
+//! changed, [`sweep`] closes the cards that nobody will answer, and [`retention`] deletes those that are old.
 //!
 //! It calls no other service, keeps nothing that is not in Postgres, and never sees what a card's arguments hide.
 
@@ -13,6 +13,7 @@ pub mod convert;
 pub mod error;
 pub mod grpc;
 pub mod page;
+pub mod retention;
 mod serve;
 pub mod state;
 pub mod store;

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     Config,
     grpc::{State, service},
-    sweep,
+    retention, sweep,
     watch::{self, Watcher},
 };
 
@@ -38,6 +38,7 @@ pub async fn serve(context: Context, config: Config) -> Result<(), Error> {
         let shutdown = context.shutdown.clone();
         async move { watcher.run(shutdown).await }
     });
+    tasks.spawn(retention::keep(context.pool.clone(), context.shutdown.clone()));
     tasks.spawn(sweep::run(context.pool.clone(), context.shutdown.clone()));
     let ended = server.wait().await;
     // A server that failed ends the process as well.

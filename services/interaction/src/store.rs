@@ -5,6 +5,7 @@
 pub mod cards;
 pub mod changes;
 pub mod listen;
+pub mod retention;
 pub mod sweep;
 
 use std::time::Duration;

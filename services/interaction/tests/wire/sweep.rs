@@ -1,11 +1,12 @@
 //! Cards that nobody will answer.
 
 use futures_util::future::join_all;
-use gatehouse_proto::interaction::v1::{CreateInteractionRequest, InteractionState};
+use gatehouse_interaction::retention::sweep;
+use gatehouse_proto::interaction::v1::{CreateInteractionRequest, GetInteractionRequest, InteractionState};
 use gatehouse_testkit::eventually;
 use gatehouse_types::{InteractionId, ReplicaId, SessionId};
 
-use crate::harness::{Service, World};
+use crate::harness::{Role, Service, World};
 
 async fn closed(service: &Service, id: &str) -> InteractionState {
     eventually("the card is closed", async || {
@@ -98,4 +99,27 @@ async fn a_database_that_drops_every_connection_ends_nothing() {
     })
     .await;
     assert_eq!(closed(&service, &id).await, InteractionState::TimedOut);
+}
+
+#[tokio::test]
+async fn closed_cards_leave_when_the_audit_forgets_their_calls_and_open_ones_stay() {
+    let world = World::new().await;
+    let service = world.serve().await;
+    let [open, young, old] = [(); 3].map(|()| service.create(world.card()));
+    let (open, young, old) = tokio::join!(open, young, old);
+    let closed = "UPDATE interactions SET state = 'cancelled', created_at = now() - interval '40 days',
+                  closed_at = now() - interval '20 days' WHERE id = $1";
+    world.sql(closed, uuid(&young.id)).await;
+    world.sql(closed, uuid(&old.id)).await;
+    world.sql("UPDATE interactions SET closed_at = now() - interval '31 days' WHERE id = $1", uuid(&old.id)).await;
+    let pool = world.database.pool();
+    assert_eq!(sweep(&pool).await.unwrap(), 0, "90 days unless an admin says otherwise");
+    let set =
+        "INSERT INTO settings (key, value, updated_at, updated_by) VALUES ('audit.retentionDays', '30', now(), 'ann')";
+    sqlx::raw_sql(set).execute(&pool).await.unwrap();
+    assert_eq!(sweep(&pool).await.unwrap(), 1);
+    assert_eq!(service.get(&open.id).await.state(), InteractionState::Open);
+    assert_eq!(service.get(&young.id).await.state(), InteractionState::Cancelled);
+    let gone = service.client(Role::Admin).get_interaction(GetInteractionRequest { id: old.id }).await.unwrap_err();
+    assert_eq!(gone.code(), tonic::Code::NotFound);
 }
