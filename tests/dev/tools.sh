@@ -115,7 +115,7 @@ install_lint() {
 }
 
 install_test() {
-  local clients=tests/e2e/clients python
+  local clients=tests/e2e/clients servers=tests/e2e/servers python
   install_rust tests
   install_postgres
   install_node
@@ -125,6 +125,16 @@ install_test() {
   python=clients-python-$(hash_of $clients/requirements.txt)
   python_packages "$python" --requirement $clients/requirements.txt
   link "$CACHE/$python" $clients/.venv
+  debian chromium chromium
+  debian git git
+  node_modules $servers
+  # Real servers of both versions of the official Python SDK, which do not go into one environment.
+  python=servers-python-$(hash_of $servers/requirements.txt)
+  python_packages "$python" --requirement $servers/requirements.txt
+  link "$CACHE/$python" $servers/.venv
+  python=servers-python-sdk1-$(hash_of $servers/requirements-sdk1.txt)
+  python_packages "$python" --requirement $servers/requirements-sdk1.txt
+  link "$CACHE/$python" $servers/.venv-sdk1
 }
 
 # `docker compose` where the plugin is installed, else Debian's program of the same kind. Neither needs an engine for `config`.

@@ -9,6 +9,7 @@ mod interop;
 mod lies;
 mod listing;
 mod load;
+mod real;
 mod replicas;
 mod restart;
 mod results;

@@ -64,6 +64,40 @@ pub(crate) async fn reference() -> Peer {
     Peer { _running: running, _folder: folder, url }
 }
 
+/// `@playwright/mcp` with Debian's Chromium, without a window.
+pub(crate) async fn playwright() -> Peer {
+    let main = project("tests/e2e/servers").join("node_modules/@playwright/mcp/cli.js");
+    assert!(main.exists(), "run `./dev install` first");
+    let (folder, port) = (Folder::new(), quiet_port());
+    let mut command = Command::new("node");
+    command.arg(main).args(["--port", &port.to_string(), "--headless", "--isolated", "--no-sandbox"]);
+    command.args(["--executable-path", "/usr/bin/chromium", "--output-dir"]).arg(folder.path());
+    let running = Running::start(command, folder.path().join("output"));
+    // It answers only to this name.
+    listening(running, folder, &format!("localhost:{port}"), port).await
+}
+
+/// The server of `tests/e2e/servers/fastmcp_server.py`, on `FastMCP`.
+pub(crate) async fn fastmcp() -> Peer {
+    let servers = project("tests/e2e/servers");
+    let python = servers.join(".venv-sdk1/bin/python");
+    assert!(python.exists(), "run `./dev install` first");
+    let (folder, port) = (Folder::new(), quiet_port());
+    let mut command = Command::new(python);
+    command.arg(servers.join("fastmcp_server.py")).arg(port.to_string()).env("HOME", folder.path());
+    let running = Running::start(command, folder.path().join("output"));
+    listening(running, folder, &format!("127.0.0.1:{port}"), port).await
+}
+
+async fn listening(mut running: Running, folder: Folder, host: &str, port: u16) -> Peer {
+    super::within(std::time::Duration::from_mins(1), "the server listens", async || {
+        assert!(running.has_ended().is_none(), "{}", running.printed());
+        running.listens_on(port).then_some(())
+    })
+    .await;
+    Peer { _running: running, _folder: folder, url: format!("http://{host}/mcp") }
+}
+
 /// An official client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
