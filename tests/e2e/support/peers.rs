@@ -72,6 +72,8 @@ pub(crate) async fn playwright() -> Peer {
     let mut command = Command::new("node");
     command.arg(main).args(["--port", &port.to_string(), "--headless", "--isolated", "--no-sandbox"]);
     command.args(["--executable-path", "/usr/bin/chromium", "--output-dir"]).arg(folder.path());
+    // The browser's profile is there, too, and goes with the folder.
+    command.env("TMPDIR", folder.path());
     let running = Running::start(command, folder.path().join("output"));
     // It answers only to this name.
     listening(running, folder, &format!("localhost:{port}"), port).await
