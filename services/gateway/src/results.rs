@@ -43,6 +43,8 @@ use crate::{
 
 /// Most files of one result. What comes after them goes into one more, together.
 const MOST_FILES: usize = 50;
+/// Most blocks of one result. What comes after them goes into one file, together.
+const MOST_BLOCKS: usize = 10_000;
 /// Most notes of one result.
 const MOST_NOTES: usize = 20;
 
@@ -183,7 +185,7 @@ fn shapes<'a>(
         if matches!(shape, Shape::File { .. }) {
             files += 1;
         }
-        if files > MOST_FILES {
+        if files > MOST_FILES || place == MOST_BLOCKS {
             let rest: Vec<&str> = content[place..].iter().map(|block| block.text).collect();
             let content = format!("[{}]", rest.join(",")).into();
             let save = FileToSave {

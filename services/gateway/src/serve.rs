@@ -31,6 +31,8 @@ use crate::{
 
 /// How often this replica says that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(5);
+/// So many heartbeats on end are more than a lease.
+const BEATS_OF_A_LEASE: u32 = 3;
 /// Calls that still run so long after shutdown began end with an answer.
 const ANSWER_AFTER: Duration = Duration::from_secs(7);
 /// How long calls, connections and the audit may take after the servers have ended.
@@ -230,18 +232,28 @@ async fn beat(pool: &Pool, replica: ReplicaId) -> Result<(), DbError> {
 async fn heartbeat(pool: Pool, replica: ReplicaId, shutdown: CancellationToken) {
     let mut tick = interval(HEARTBEAT);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // Heartbeats on end. While the database is away nobody's is written, whatever keeps it away: a lapse means something only
+    // after a lease in which others could have renewed theirs.
+    let mut on_end: u32 = 0;
     while shutdown.run_until_cancelled(tick.tick()).await.is_some() {
         let beaten = async {
             let mut connection = pool.acquire().await?;
             replicas::beat(&mut connection, replica, "").await?;
-            let closed = replicas::close_orphans(&mut connection).await?;
+            let closed = if on_end > BEATS_OF_A_LEASE { replicas::close_orphans(&mut connection).await? } else { 0 };
             store::edge_sessions::forget_expired(&mut connection).await?;
             Ok::<u64, DbError>(closed)
         };
         match store::within(store::ANSWER_WITHIN, beaten).await {
-            Ok(0) => {}
-            Ok(closed) => tracing::warn!(calls = closed, "calls of a replica that is gone were closed as interrupted"),
-            Err(error) => tracing::warn!(error.message = %error, "this replica's heartbeat was not written"),
+            Ok(closed) => {
+                on_end = on_end.saturating_add(1);
+                if closed > 0 {
+                    tracing::warn!(calls = closed, "calls of a replica that is gone were closed as interrupted");
+                }
+            }
+            Err(error) => {
+                on_end = 0;
+                tracing::warn!(error.message = %error, "this replica's heartbeat was not written");
+            }
         }
     }
 }

@@ -203,7 +203,7 @@ impl Snapshot {
     ) -> Result<(), Error> {
         self.sessions.edge_session_ended(id, expires_at);
         let ended = async {
-            let mut transaction = self.pool.begin().await?;
+            let mut transaction = gatehouse_store::begin(&self.pool).await?;
             let epoch = epoch::bump_sessions(&mut transaction).await?;
             edge_sessions::end(&mut transaction, id, session, epoch, expires_at).await?;
             transaction.commit().await

@@ -82,7 +82,7 @@ pub async fn acquire(pool: &Pool) -> Result<sqlx::pool::PoolConnection<sqlx::Pos
 
 /// Opens a transaction.
 pub async fn begin(pool: &Pool) -> Result<Transaction, Error> {
-    Ok(pool.begin().await?)
+    Ok(gatehouse_store::begin(pool).await?)
 }
 
 /// Commits a transaction.

@@ -217,7 +217,7 @@ async fn wait_for_schema(pool: &PgPool, shutdown: &CancellationToken) -> Result<
 }
 
 async fn ensure_admin_key(context: &Context, key: &SecretString) -> Result<(), sqlx::Error> {
-    let mut transaction = context.pool.begin().await?;
+    let mut transaction = gatehouse_store::begin(&context.pool).await?;
     let outcome = api_keys::ensure_first_admin_key(&mut transaction, key, context.clock.now()).await?;
     transaction.commit().await?;
     match outcome {

@@ -10,6 +10,8 @@ pub mod events;
 pub mod migrate;
 pub mod seal;
 pub mod settings;
+mod transaction;
 
 pub use migrate::migrate;
 pub use seal::{Keyring, Place};
+pub use transaction::begin;

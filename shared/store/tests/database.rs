@@ -13,7 +13,7 @@ use sqlx::PgPool;
 use time::Duration;
 
 async fn ensure(pool: &PgPool, key: &str) -> FirstKey {
-    let mut transaction = pool.begin().await.unwrap();
+    let mut transaction = gatehouse_store::begin(pool).await.unwrap();
     let now = SystemClock.now();
     let outcome = api_keys::ensure_first_admin_key(&mut transaction, &SecretString::from(key), now).await.unwrap();
     transaction.commit().await.unwrap();
@@ -57,7 +57,7 @@ async fn each_counter_moves_alone_and_only_with_the_commit() {
     let pool = database.pool();
     let mut connection = pool.acquire().await.unwrap();
     let before = epoch::read(&mut connection).await.unwrap();
-    let mut transaction = pool.begin().await.unwrap();
+    let mut transaction = gatehouse_store::begin(&pool).await.unwrap();
     assert_eq!(epoch::bump_catalog(&mut transaction).await.unwrap(), before.catalog + 1);
     assert_eq!(epoch::read(&mut connection).await.unwrap(), before);
     transaction.commit().await.unwrap();
@@ -137,4 +137,26 @@ async fn a_database_is_gone_after_its_test_also_while_connections_are_open() {
     drop(database);
     assert!(!sqlx::query_scalar::<_, bool>(exists).bind(&name).fetch_one(&other.pool()).await.unwrap());
     drop(held);
+}
+
+/// A caller that goes away while a transaction begins leaves no connection inside one: what others write is committed.
+#[tokio::test]
+async fn a_transaction_that_nobody_waits_for_any_more_holds_nobodys_writes_back() {
+    let database = Database::new().await;
+    let pool = database.pool();
+    for pause in 0..60_u64 {
+        let beginning = gatehouse_store::begin(&pool);
+        drop(tokio::time::timeout(std::time::Duration::from_micros(pause * 50), beginning).await);
+    }
+    // Every connection of the pool is used, side by side.
+    let write = async |key: usize| {
+        let insert = "INSERT INTO settings (key, value, updated_at, updated_by) VALUES ($1, '1', now(), 'a')";
+        sqlx::query(insert).bind(format!("k{key}")).execute(&pool).await.unwrap();
+    };
+    futures_util::future::join_all((0..40).map(write)).await;
+    let seen: i64 = sqlx::query_scalar("SELECT count(*) FROM settings").fetch_one(&database.pool()).await.unwrap();
+    let other = sqlx::PgPool::connect(&database.url()).await.unwrap();
+    let committed: i64 = sqlx::query_scalar("SELECT count(*) FROM settings").fetch_one(&other).await.unwrap();
+    assert_eq!((seen, committed), (40, 40));
+    other.close().await;
 }

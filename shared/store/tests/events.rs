@@ -19,12 +19,12 @@ async fn events_of_a_session_commit_in_the_order_of_their_ids() {
     let database = Database::new().await;
     let pool = database.pool();
     let session = SessionId::new();
-    let mut first = pool.begin().await.unwrap();
+    let mut first = gatehouse_store::begin(&pool).await.unwrap();
     let one = append(&mut first, Some(session), "a", &json!({"n": 1})).await.unwrap();
     let second = tokio::spawn({
         let pool = pool.clone();
         async move {
-            let mut second = pool.begin().await.unwrap();
+            let mut second = gatehouse_store::begin(&pool).await.unwrap();
             let two = append(&mut second, Some(session), "b", &json!({"n": 2})).await.unwrap();
             second.commit().await.unwrap();
             two
@@ -32,7 +32,7 @@ async fn events_of_a_session_commit_in_the_order_of_their_ids() {
     });
     eventually("the second waits", async || (waiting(&pool).await == 1).then_some(())).await;
     // Another session, and no session, do not wait for it.
-    let mut other = pool.begin().await.unwrap();
+    let mut other = gatehouse_store::begin(&pool).await.unwrap();
     let three = append(&mut other, Some(SessionId::new()), "c", &json!({})).await.unwrap();
     let four = append(&mut other, None, "d", &json!({})).await.unwrap();
     other.commit().await.unwrap();
@@ -52,10 +52,10 @@ async fn events_of_a_session_commit_in_the_order_of_their_ids() {
 async fn an_event_that_is_not_committed_never_was() {
     let database = Database::new().await;
     let pool = database.pool();
-    let mut transaction = pool.begin().await.unwrap();
+    let mut transaction = gatehouse_store::begin(&pool).await.unwrap();
     append(&mut transaction, None, "a", &json!({"text": "a\u{0}b"})).await.unwrap();
     transaction.rollback().await.unwrap();
-    let mut transaction = pool.begin().await.unwrap();
+    let mut transaction = gatehouse_store::begin(&pool).await.unwrap();
     append(&mut transaction, None, "b", &json!({"text": "a\u{0}b"})).await.unwrap();
     transaction.commit().await.unwrap();
     let rows: Vec<(String, String)> =

@@ -47,7 +47,7 @@ impl Database {
 
     /// Lets nobody else use a table until the transaction ends: like a disk that does not answer.
     pub async fn lock(&self, table: &str) -> anyhow::Result<sqlx::Transaction<'static, sqlx::Postgres>> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = gatehouse_store::begin(&self.pool).await?;
         let statement = AssertSqlSafe(format!("LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"));
         sqlx::query(statement).execute(&mut *transaction).await?;
         Ok(transaction)

@@ -5,17 +5,23 @@ mod rules;
 use std::{borrow::Cow, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
-use serde_json::Value;
+use gatehouse_mcp::{message::MOST_DEPTH, scan};
 
+use self::rules::Step;
 pub use self::rules::{BYTES as RULE_BYTES, MOST as MOST_RULES, MaskRule, MaskRules};
-use crate::results::surrogates::mended;
+use crate::{raw, results::surrogates::mended};
 
 /// What stands in place of a secret.
 pub const MASK: &str = "•••";
 
 /// Words that make a member's value a secret, compared without case, `-` and `_`.
-const SECRET_WORDS: [&str; 12] = [
+const SECRET_WORDS: [&str; 17] = [
     "password",
+    "pwd",
+    "密码",
+    "口令",
+    "密钥",
+    "令牌",
     "passwd",
     "passphrase",
     "secret",
@@ -54,10 +60,11 @@ const SECRET_PREFIXES: [&str; 16] = [
 ];
 
 /// JSON text of a tool's call with secrets masked, at most `most` bytes: what looks like one, and what the server's rules
-/// point at. What is not JSON is masked as text, or as a whole where a rule is for the tool.
+/// point at. All else is spelled as it was sent: numbers, the order of members, members that come twice. What is not JSON is
+/// masked as text, or as a whole where a rule is for the tool.
 pub fn masked(json: &str, most: usize, rules: &MaskRules, tool: &str) -> String {
     let masked = if rules.are_for(tool) || may_hold_secret(json) {
-        Cow::Owned(mask(json, rules, tool))
+        Cow::Owned(mask(json, most, rules, tool))
     } else {
         Cow::Borrowed(json)
     };
@@ -70,7 +77,22 @@ pub fn masked(json: &str, most: usize, rules: &MaskRules, tool: &str) -> String 
 
 /// What a text must hold to be worth parsing. An escape could hide a word, and a URL a password.
 static MAY_HOLD_SECRET: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let words = ["pass", "secret", "token", "key", "authorization", "credential", "cookie", "\\u", "://"];
+    let words = [
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "authorization",
+        "credential",
+        "cookie",
+        "密码",
+        "口令",
+        "密钥",
+        "令牌",
+        "\\u",
+        "://",
+    ];
     AhoCorasick::builder().ascii_case_insensitive(true).build(words.iter().chain(&SECRET_PREFIXES)).ok()
 });
 
@@ -79,38 +101,96 @@ fn may_hold_secret(json: &str) -> bool {
     MAY_HOLD_SECRET.as_ref().is_none_or(|words| words.is_match(json))
 }
 
-fn mask(json: &str, rules: &MaskRules, tool: &str) -> String {
-    // Halves of characters are JSON by its grammar; the parser refuses them.
-    match serde_json::from_str::<Value>(json).or_else(|_| serde_json::from_str(&mended(json))) {
-        Ok(mut value) => {
-            rules.apply(tool, &mut value);
-            mask_value(&mut value);
-            value.to_string()
-        }
-        Err(_) if rules.are_for(tool) => MASK.to_owned(),
-        Err(_) => mask_text(json).into_owned(),
+fn mask(json: &str, most: usize, rules: &MaskRules, tool: &str) -> String {
+    // Halves of characters are JSON by its grammar, and no text.
+    let json = mended(json);
+    if scan::check(&json, MOST_DEPTH).is_err() {
+        return if rules.are_for(tool) { MASK.to_owned() } else { mask_text(&json).into_owned() };
     }
+    let mut masking = Masking { out: String::new(), most, hid: false };
+    masking.value(json.trim(), &rules.paths(tool), false);
+    masking.out
 }
 
-fn mask_value(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            for (name, value) in members {
-                let scalar = !matches!(value, Value::Object(_) | Value::Array(_) | Value::Null | Value::Bool(_));
-                if is_secret_name(name) && (scalar || matches!(value, Value::Array(_))) {
-                    *value = Value::String(MASK.to_owned());
-                } else {
-                    mask_value(value);
-                }
+/// JSON that is written anew with what must be hidden left out. What comes after `most` bytes is not looked at.
+struct Masking {
+    out: String,
+    most: usize,
+    /// Whether anything was hidden.
+    hid: bool,
+}
+
+impl Masking {
+    /// Writes a value; `paths` are what is left of the rules' pointers here, `secret` whether its member's name is a secret's.
+    fn value(&mut self, json: &str, paths: &[&[Step]], secret: bool) {
+        if self.out.len() > self.most {
+            return;
+        }
+        let first = raw::first_byte(json);
+        let hidden = secret && !matches!(first, b'{' | b't' | b'f' | b'n');
+        if hidden || paths.iter().any(|path| path.is_empty()) {
+            return self.hide(MASK);
+        }
+        match first {
+            b'{' => self.object(json, paths),
+            b'[' => self.array(json, paths),
+            b'"' => self.string(json),
+            _ => self.out.push_str(json),
+        }
+    }
+
+    fn hide(&mut self, instead: &str) {
+        self.hid = true;
+        raw::push_string(&mut self.out, instead);
+    }
+
+    fn object(&mut self, json: &str, paths: &[&[Step]]) {
+        self.out.push('{');
+        for (place, (name, value)) in scan::members(json, MOST_DEPTH).unwrap_or_default().into_iter().enumerate() {
+            if self.out.len() > self.most {
+                return;
+            }
+            if place > 0 {
+                self.out.push(',');
+            }
+            raw::push_string(&mut self.out, &name);
+            self.out.push(':');
+            self.value(value, &rules::inside(paths, &name), is_secret_name(&name));
+        }
+        self.out.push('}');
+    }
+
+    fn array(&mut self, json: &str, paths: &[&[Step]]) {
+        self.out.push('[');
+        for (place, value) in scan::items(json, MOST_DEPTH).unwrap_or_default().into_iter().enumerate() {
+            if self.out.len() > self.most {
+                return;
+            }
+            if place > 0 {
+                self.out.push(',');
+            }
+            let inside = if paths.is_empty() { Vec::new() } else { rules::inside(paths, &place.to_string()) };
+            self.value(value, &inside, false);
+        }
+        self.out.push(']');
+    }
+
+    /// Writes a string; JSON within it is masked as JSON.
+    fn string(&mut self, json: &str) {
+        let Ok(text) = scan::unquoted(json) else { return self.hide(MASK) };
+        if matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'['))
+            && scan::check(text.trim(), MOST_DEPTH).is_ok()
+        {
+            let mut inner = Self { out: String::new(), most: self.most, hid: false };
+            inner.value(text.trim(), &[], false);
+            if inner.hid {
+                return self.hide(&inner.out);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(mask_value),
-        Value::String(text) => {
-            if let Cow::Owned(masked) = mask_text(text) {
-                *text = masked;
-            }
+        match mask_text(&text) {
+            Cow::Owned(masked) => self.hide(&masked),
+            Cow::Borrowed(_) => self.out.push_str(json),
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -173,7 +253,7 @@ fn url_passwords(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -222,6 +302,27 @@ mod tests {
     fn what_holds_no_secret_stays_as_it_was_sent() {
         let text = r#"{"n":1.0,"s":"a b", "big":12345678901234567890123}"#;
         assert_eq!(masked(text, 20_000), text);
+    }
+
+    /// A person approves what the card shows: nothing else may go out.
+    #[test]
+    fn what_is_not_hidden_is_spelled_as_it_was_sent_also_beside_a_secret() {
+        let text = r#"{"amount":1000000,"amount":1,"note":"see https://x.y/","n":12345678901234567890123,"e":1e400,"f":0.10,"password":"hunter22"}"#;
+        assert_eq!(masked(text, 20_000), text.replace("hunter22", MASK));
+        let rules = MaskRules::from_stored(&["/n".to_owned()]);
+        assert_eq!(
+            super::masked(text, 20_000, &rules, "t"),
+            text.replace("hunter22", MASK).replace("12345678901234567890123", &format!("\"{MASK}\""))
+        );
+    }
+
+    #[test]
+    fn json_within_a_string_and_names_in_chinese_hide_nothing() {
+        let inner = json!({"password": "hunter22", "n": 1}).to_string();
+        let hidden = masked(&json!({"body": inner, "密码": "hunter22", "pwd": 5}).to_string(), 20_000);
+        assert!(!hidden.contains("hunter22") && hidden.contains(r#"\"n\":1"#) && !hidden.contains(":5"), "{hidden}");
+        let plain = r#"{"body":"{ \"n\": 1.0, \"note\": \"https://x.y\" }"}"#;
+        assert_eq!(masked(plain, 20_000), plain);
     }
 
     #[test]

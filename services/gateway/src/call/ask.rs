@@ -211,7 +211,7 @@ impl Calls {
             at,
         };
         let kept = async {
-            let mut transaction = self.pool.begin().await?;
+            let mut transaction = gatehouse_store::begin(&self.pool).await?;
             grants::put(&mut transaction, &grant).await?;
             Ok::<(), Error>(transaction.commit().await?)
         };

@@ -5,7 +5,11 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use gatehouse_mcp::client::{Answer, Call as CallTag, Progress, RequestError, RequestOptions};
 use gatehouse_mcp::encode::{Params, Piece};
-use tokio::time::sleep;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::block_in_place,
+    time::sleep,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -25,6 +29,9 @@ use crate::{
 /// A read-only call that takes longer gets its audit row while it still runs.
 const RECORD_AFTER: Duration = Duration::from_secs(1);
 
+/// A result from which on its processing takes milliseconds, in bytes.
+const LARGE: usize = 512 << 10;
+
 /// How the wait for a server ended.
 enum End {
     Answered(Answer),
@@ -39,6 +46,12 @@ struct Sending<'a> {
     started: &'a Arc<Started>,
     timeout: Duration,
     retries: i32,
+}
+
+/// Does work on so many bytes; when they are many, without holding up what else this thread would do.
+fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    let others = Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if bytes > LARGE && others { block_in_place(work) } else { work() }
 }
 
 impl Calls {
@@ -77,7 +90,7 @@ impl Calls {
                 .output
                 .structured
                 .as_deref()
-                .map(|json| mask::masked(json, keep, &tool.server.mask_rules, &tool.name)),
+                .map(|json| aside(json.len(), || mask::masked(json, keep, &tool.server.mask_rules, &tool.name))),
             error: told.error,
             files: told.files,
             notes: told.notes,
@@ -97,15 +110,13 @@ impl Calls {
         body: &Bytes,
     ) -> Result<Told, NotAResult> {
         let (settings, facts) = (&ground.catalog.settings, &ground.facts);
-        let mut plan = results::plan(
-            body,
-            &Context {
-                known: flight.request.known,
-                locale: facts.locale,
-                limits: Limits::of(settings, facts.engine),
-                schema: tool.output.as_ref(),
-            },
-        )?;
+        let context = Context {
+            known: flight.request.known,
+            locale: facts.locale,
+            limits: Limits::of(settings, facts.engine),
+            schema: tool.output.as_ref(),
+        };
+        let mut plan = aside(body.len(), || results::plan(body, &context))?;
         let (parts, mut notes) = (std::mem::take(&mut plan.saves), std::mem::take(&mut plan.notes));
         let owner = Owner { id: flight.request.session.id, workspace: &facts.workspace };
         let quota = u64::from(settings.files_session_quota_bytes);

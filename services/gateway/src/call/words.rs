@@ -112,7 +112,9 @@ pub enum Stop {
 
 /// Tells it in the session's language.
 pub fn told(outcome: Outcome, words: &Words, locale: Locale) -> Told {
-    let (error, output) = (words.en.clone().into_owned(), results::refusal(words.of(locale)));
+    // A server's own words may be among them.
+    let error = crate::audit::mask::mask_text(&words.en).into_owned();
+    let output = results::refusal(words.of(locale));
     Told { outcome, error, output, files: Vec::new(), notes: Vec::new() }
 }
 

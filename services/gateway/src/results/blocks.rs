@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use gatehouse_mcp::scan::{self, Item};
+use serde_json::Value;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::{
     Context, base64,
@@ -68,10 +70,25 @@ pub(super) fn with_text(block: &str, member: &str, text: &str) -> String {
     raw::join(members.0.iter().map(|(key, value)| (key.as_ref(), if key == member { quoted.as_str() } else { *value })))
 }
 
-/// The block without optional members of a wrong type, and without half characters.
+/// Whether annotations are as the specification has them (2025-11-25, `Annotations`): official clients refuse a whole result for
+/// one that is not.
+fn are_annotations(value: &str) -> bool {
+    let Ok(Value::Object(members)) = serde_json::from_str::<Value>(value) else { return false };
+    let is_role = |role: &Value| matches!(role.as_str(), Some("user" | "assistant"));
+    members.iter().all(|(name, value)| match name.as_str() {
+        "audience" => value.as_array().is_some_and(|roles| roles.iter().all(is_role)),
+        "priority" => value.as_f64().is_some_and(|priority| (0.0..=1.0).contains(&priority)),
+        "lastModified" => value.as_str().is_some_and(|text| OffsetDateTime::parse(text, &Rfc3339).is_ok()),
+        _ => true,
+    })
+}
+
+/// The block without optional members that are not as they must be, and without half characters.
 fn well_formed<'a>(block: &'a str, members: &RawObject<'a>) -> Cow<'a, str> {
-    let good = |(key, value): &&(Cow<'_, str>, &str)| {
-        !matches!(key.as_ref(), "_meta" | "annotations") || raw::first_byte(value) == b'{'
+    let good = |(key, value): &&(Cow<'_, str>, &str)| match key.as_ref() {
+        "_meta" => raw::first_byte(value) == b'{',
+        "annotations" => are_annotations(value),
+        _ => true,
     };
     if members.0.iter().all(|member| good(&member)) {
         return if block.contains("\\u") { mended(block) } else { Cow::Borrowed(block) };

@@ -156,6 +156,28 @@ fn a_block_that_would_cost_the_engine_the_whole_result_becomes_text() {
 }
 
 #[test]
+fn annotations_that_a_client_would_refuse_are_left_out() {
+    for (annotations, stays) in [
+        (
+            json!({"audience": ["user", "assistant"], "priority": 0.5, "lastModified": "2026-01-02T03:04:05Z", "x": 1}),
+            true,
+        ),
+        (json!({"audience": "bogus"}), false),
+        (json!({"audience": ["model"]}), false),
+        (json!({"priority": 99}), false),
+        (json!({"priority": "high"}), false),
+        (json!({"lastModified": 5}), false),
+        (json!({"lastModified": "yesterday"}), false),
+        (json!([]), false),
+    ] {
+        let block = json!({"type": "text", "text": "a", "annotations": annotations});
+        let kept = processed(&json!({"content": [block]}))["content"][0].take();
+        assert_eq!(kept.get("annotations").is_some(), stays, "{annotations}");
+        assert_eq!(kept["text"], "a");
+    }
+}
+
+#[test]
 fn an_answer_that_is_no_tool_result_is_refused() {
     for (text, why) in [
         ("[]", NotAResult::NotAnObject),

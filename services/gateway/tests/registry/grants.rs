@@ -45,7 +45,7 @@ impl Granted {
     /// The server lists `one` and `two` with these additions to their definitions.
     async fn lists(&self, rest: &[&str]) {
         let tools: Vec<_> = ["one", "two"].iter().zip(rest).map(|(name, rest)| listed(name, rest)).collect();
-        let mut transaction = self.gateway.state.pool.begin().await.unwrap();
+        let mut transaction = gatehouse_store::begin(&self.gateway.state.pool).await.unwrap();
         let now = self.gateway.state.now();
         replace_listing(&mut transaction, self.server, &tools, &facts(), now).await.unwrap().unwrap();
         transaction.commit().await.unwrap();
@@ -61,7 +61,7 @@ impl Granted {
             by: "ann",
             at: self.gateway.state.now(),
         };
-        let mut transaction = self.gateway.state.pool.begin().await.unwrap();
+        let mut transaction = gatehouse_store::begin(&self.gateway.state.pool).await.unwrap();
         grants::put(&mut transaction, &grant).await.unwrap();
         transaction.commit().await.unwrap();
     }
@@ -146,7 +146,7 @@ async fn a_grant_is_kept_once_for_each_tool_and_never_for_a_session_that_is_gone
         by: "ann",
         at: this.gateway.state.now(),
     };
-    let mut transaction = this.gateway.state.pool.begin().await.unwrap();
+    let mut transaction = gatehouse_store::begin(&this.gateway.state.pool).await.unwrap();
     assert!(grants::put(&mut transaction, &grant).await.is_err());
 }
 

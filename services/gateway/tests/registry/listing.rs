@@ -28,7 +28,7 @@ async fn put(gateway: &Gateway, server: &v1::Server, tools: &[ListedTool], capab
         server_version: "1".to_owned(),
         capabilities: capabilities.to_owned(),
     };
-    let mut transaction = gateway.state.pool.begin().await.unwrap();
+    let mut transaction = gatehouse_store::begin(&gateway.state.pool).await.unwrap();
     let (id, now) = (server.id.parse().unwrap(), gateway.state.now());
     let changed = replace_listing(&mut transaction, id, tools, &facts, now).await.unwrap().unwrap();
     transaction.commit().await.unwrap();

@@ -19,7 +19,7 @@ pub(crate) fn listed(name: &str, more: &str) -> ListedTool {
 
 /// Stores a listing as the upstream side does.
 pub(crate) async fn store(gateway: &Gateway, server: &v1::Server, tools: &[ListedTool]) {
-    let mut transaction = gateway.state.pool.begin().await.unwrap();
+    let mut transaction = gatehouse_store::begin(&gateway.state.pool).await.unwrap();
     let id = server.id.parse().unwrap();
     let now = gateway.state.now();
     replace_listing(&mut transaction, id, tools, &ServerFacts::default(), now).await.unwrap().unwrap();

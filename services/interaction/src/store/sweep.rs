@@ -5,12 +5,12 @@ use super::{Connection, DbError};
 /// Most cards that are closed in one transaction.
 pub const AT_ONCE: usize = 500;
 /// Seconds after which a replica's heartbeat has lapsed, as the gateway counts them.
-const LEASE_SEC: f64 = 15.0;
+pub const LEASE_SEC: f64 = 15.0;
 
-/// Closes the cards whose session is deleted, whose time is over, or whose replica is gone, and returns the words. A lapsed
-/// heartbeat counts only after one lease of database uptime, so that a database restart interrupts nothing; a card that is
+/// Closes the cards whose session is deleted, whose time is over, or, with `lapses`, whose replica is gone, and returns the words. A
+/// lapsed heartbeat counts only after one lease of database uptime, so that a database restart interrupts nothing; a card that is
 /// younger than one lease is left alone. Cards that somebody else holds are left to the next time.
-pub async fn close_due(connection: &mut Connection) -> Result<Vec<String>, DbError> {
+pub async fn close_due(connection: &mut Connection, lapses: bool) -> Result<Vec<String>, DbError> {
     sqlx::query_scalar!(
         "WITH due AS MATERIALIZED (
              SELECT i.id, ends.word
@@ -18,7 +18,7 @@ pub async fn close_due(connection: &mut Connection) -> Result<Vec<String>, DbErr
                  WHEN NOT EXISTS (SELECT FROM sessions s WHERE s.id = i.session_id AND s.deleted_at IS NULL)
                      THEN 'session_deleted'
                  WHEN i.expires_at <= clock_timestamp() THEN 'timed_out'
-                 WHEN pg_postmaster_start_time() < now() - make_interval(secs => $1)
+                 WHEN $3 AND pg_postmaster_start_time() < now() - make_interval(secs => $1)
                      AND i.created_at < now() - make_interval(secs => $1)
                      AND NOT EXISTS (SELECT FROM replicas r WHERE r.id = i.replica_id
                                      AND r.heartbeat_at > now() - make_interval(secs => $1))
@@ -32,7 +32,8 @@ pub async fn close_due(connection: &mut Connection) -> Result<Vec<String>, DbErr
          FROM due WHERE due.id = interactions.id AND interactions.state = 'open'
          RETURNING state",
         LEASE_SEC,
-        i64::try_from(AT_ONCE).unwrap_or(i64::MAX)
+        i64::try_from(AT_ONCE).unwrap_or(i64::MAX),
+        lapses
     )
     .fetch_all(connection)
     .await

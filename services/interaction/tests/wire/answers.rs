@@ -75,7 +75,7 @@ async fn an_answer_after_the_cards_time_does_not_count_and_the_card_is_timed_out
     let service = world.serve().await;
     let id: InteractionId = service.create(world.card()).await.id.parse().unwrap();
     // In one transaction with a lock that the sweeper leaves alone, so that the answer is the one that finds it expired.
-    let mut held = world.database.pool().begin().await.unwrap();
+    let mut held = gatehouse_store::begin(&world.database.pool()).await.unwrap();
     sqlx::query("UPDATE interactions SET expires_at = now() WHERE id = $1")
         .bind(id.uuid())
         .execute(&mut *held)

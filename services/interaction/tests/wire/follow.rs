@@ -88,7 +88,7 @@ async fn a_change_that_commits_after_a_later_one_is_not_missed() {
     let service = world.serve().await;
     let (early, late) = (service.create(world.card()).await, service.create(world.card()).await);
     let mut stream = follow(&service, "").await;
-    let mut held = world.database.pool().begin().await.unwrap();
+    let mut held = gatehouse_store::begin(&world.database.pool()).await.unwrap();
     let id: InteractionId = early.id.parse().unwrap();
     sqlx::query(
         "UPDATE interactions SET state = 'cancelled', closed_at = clock_timestamp(), version = 2 WHERE id = $1",

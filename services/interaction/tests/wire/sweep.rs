@@ -52,14 +52,21 @@ async fn cards_of_a_gateway_that_is_gone_are_interrupted_once_they_are_older_tha
     let (dead, gone) = (ReplicaId::new(), ReplicaId::new());
     world.sql("INSERT INTO replicas VALUES ($1, '', now(), now() - interval '16 s')", dead.uuid()).await;
     let card = |replica: ReplicaId| CreateInteractionRequest { replica_id: replica.to_string(), ..world.card() };
-    let [of_dead, of_gone, young, of_live] =
-        [card(dead), card(gone), card(gone), card(world.replica)].map(|request| service.create(request));
-    let (of_dead, of_gone, young, of_live) = tokio::join!(of_dead, of_gone, young, of_live);
+    let [of_dead, of_gone, of_live] =
+        [card(dead), card(gone), card(world.replica)].map(|request| service.create(request));
+    let (of_dead, of_gone, of_live) = tokio::join!(of_dead, of_gone, of_live);
+    let age = async |id: &str| {
+        world.sql("UPDATE interactions SET created_at = now() - interval '1 min' WHERE id = $1", uuid(id)).await;
+    };
     for old in [&of_dead, &of_gone, &of_live] {
-        world.sql("UPDATE interactions SET created_at = now() - interval '1 min' WHERE id = $1", uuid(&old.id)).await;
+        age(&old.id).await;
     }
     assert_eq!(closed(&service, &of_dead.id).await, InteractionState::Interrupted);
     assert_eq!(closed(&service, &of_gone.id).await, InteractionState::Interrupted);
+    // The next sweep closes one that is old enough, and leaves a young one alone.
+    let (young, next) = tokio::join!(service.create(card(gone)), service.create(card(gone)));
+    age(&next.id).await;
+    assert_eq!(closed(&service, &next.id).await, InteractionState::Interrupted);
     assert_eq!(service.get(&young.id).await.state(), InteractionState::Open);
     assert_eq!(service.get(&of_live.id).await.state(), InteractionState::Open);
 }

@@ -160,7 +160,8 @@ fn read_error(body: &[u8], most_depth: usize, status: StatusCode) -> Option<Requ
 }
 
 /// Whether a refusal says that the session is not known. The specification wants 404; widely used servers send 400 with one of
-/// these texts. A 404 that answers our very request with "method not found" is about the method.
+/// these texts. An error that answers our very request, by its id, is the server's answer: it has read the request, and may have carried
+/// it out.
 fn means_session_gone(status: StatusCode, id: Option<u64>, body: &[u8], error: Option<&RequestError>) -> bool {
     const TEXTS: [&str; 5] = [
         "no valid session id",
@@ -169,10 +170,10 @@ fn means_session_gone(status: StatusCode, id: Option<u64>, body: &[u8], error: O
         "missing session id",
         "session has been terminated",
     ];
+    if id.is_some() && names(body, id) {
+        return false;
+    }
     match (status, error) {
-        (StatusCode::NOT_FOUND, Some(RequestError::Rpc { code, .. })) => {
-            !(*code == message::METHOD_NOT_FOUND && id.is_some() && names(body, id))
-        }
         (StatusCode::NOT_FOUND, _) => true,
         (StatusCode::BAD_REQUEST, Some(RequestError::Rpc { message, .. })) => {
             let message = message.to_ascii_lowercase();

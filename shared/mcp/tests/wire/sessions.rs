@@ -160,6 +160,24 @@ async fn a_404_about_the_method_and_a_400_about_the_version_leave_the_session_al
     assert!(!connection.session_gone());
 }
 
+/// The server has read this very request: it may have carried it out, whatever its error says.
+#[tokio::test]
+async fn an_error_that_answers_the_request_by_its_id_is_its_answer_and_nothing_is_sent_again() {
+    for (status, code, message) in
+        [(404, -32_001, "order 17 not found"), (400, -32_000, "created, but: session not found in the CRM")]
+    {
+        let server = FakeServer::start(move |request| {
+            (request.rpc() == "tools/call").then(|| Reply::error(status, &request.id(), code, message))
+        });
+        let server = server.await.unwrap();
+        let connection = open(&server).await;
+        let error = call(&connection).await.unwrap_err();
+        assert!(matches!(&error, RequestError::Rpc { http_status, .. } if *http_status == status), "{error:?}");
+        assert!(!connection.session_gone() && !error.certainly_not_carried_out());
+        assert_eq!(server.requests_of("tools/call").len(), 1);
+    }
+}
+
 #[tokio::test]
 async fn closing_ends_the_session_and_minds_no_refusal_and_no_silence() {
     for reply in [None, Some(Reply::json(405, "")), Some(Reply::json(500, ""))] {

@@ -1,9 +1,5 @@
 //! Pure: which values an admin wants masked: JSON pointers (RFC 6901) in which `*` stands for any member or place.
 
-use serde_json::Value;
-
-use super::MASK;
-
 /// Most rules of one server.
 pub const MOST: usize = 100;
 /// Longest rule in bytes.
@@ -23,7 +19,7 @@ pub struct MaskRule {
 
 /// One part of a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     /// Any member, any place of an array.
     Any,
     /// A member of this name; in an array, the place of this number.
@@ -97,49 +93,28 @@ impl MaskRules {
         self.0.iter().any(|rule| rule.is_for(tool))
     }
 
-    /// Masks what the rules for this tool point at: values of any kind.
-    pub(super) fn apply(&self, tool: &str, value: &mut Value) {
-        for rule in self.0.iter().filter(|rule| rule.is_for(tool)) {
-            apply(&rule.path, value);
-        }
+    /// The pointers of the rules for this tool.
+    pub(super) fn paths(&self, tool: &str) -> Vec<&[Step]> {
+        self.0.iter().filter(|rule| rule.is_for(tool)).map(|rule| rule.path.as_slice()).collect()
     }
 }
 
-fn apply(path: &[Step], value: &mut Value) {
-    let Some((first, rest)) = path.split_first() else {
-        *value = Value::String(MASK.to_owned());
-        return;
+/// What is left of pointers inside the member of this name, or the place of an array that this number spells.
+pub(super) fn inside<'a>(paths: &[&'a [Step]], name: &str) -> Vec<&'a [Step]> {
+    let inside = |path: &&'a [Step]| match path.split_first()? {
+        (Step::Any, rest) => Some(rest),
+        (Step::One(own), rest) => (own == name).then_some(rest),
     };
-    match (first, value) {
-        (Step::Any, Value::Object(members)) => members.values_mut().for_each(|inner| apply(rest, inner)),
-        (Step::Any, Value::Array(items)) => items.iter_mut().for_each(|inner| apply(rest, inner)),
-        (Step::One(name), Value::Object(members)) => {
-            if let Some(inner) = members.get_mut(name) {
-                apply(rest, inner);
-            }
-        }
-        (Step::One(name), Value::Array(items)) => {
-            if let Some(inner) = place(name).and_then(|place| items.get_mut(place)) {
-                apply(rest, inner);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// A place as RFC 6901, section 4, spells it: digits without a leading zero.
-fn place(name: &str) -> Option<usize> {
-    let spelt = name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
-    name.parse().ok().filter(|_| spelt)
+    paths.iter().filter_map(inside).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::audit::mask::masked;
+    use crate::audit::mask::{MASK, masked};
 
     fn rules(texts: &[&str]) -> MaskRules {
         MaskRules(texts.iter().map(|text| MaskRule::parse(text).unwrap()).collect())
@@ -205,7 +180,7 @@ mod tests {
     #[test]
     fn a_member_that_comes_twice_is_hidden_twice() {
         let twice = r#"{"pin":"1234","pin":"5678"}"#;
-        assert_eq!(masked(twice, 20_000, &rules(&["/pin"]), "t"), format!(r#"{{"pin":"{MASK}"}}"#));
+        assert_eq!(masked(twice, 20_000, &rules(&["/pin"]), "t"), format!(r#"{{"pin":"{MASK}","pin":"{MASK}"}}"#));
     }
 
     /// A JSON text of the string, with some characters written as escapes.
