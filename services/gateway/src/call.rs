@@ -1,8 +1,8 @@
 //! One tool call, from the name that an engine used to the result that it gets.
 //!
 //! decide ([`mod@decide`], pure) → ask a person, if need be (`ask`) → record → connection → send (`send`) → result
-//! ([`crate::results`], pure) with its files ([`crate::files`]) → record. The call does not depend on the engine's connection: it runs until the server answers, its
-//! time is over, or someone cancels it.
+//! ([`crate::results`], pure) with its files ([`crate::files`]) → record. The call does not depend on the engine's connection: it
+//! runs until the server answers, its time is over, or someone cancels it.
 
 mod ask;
 pub mod card;
