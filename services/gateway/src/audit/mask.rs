@@ -1,63 +1,23 @@
 //! Pure: arguments and results as the audit keeps them and as cards show them: secrets masked, cut to a number of bytes.
 
+mod names;
 mod rules;
+mod text;
 
 use std::{borrow::Cow, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
 use gatehouse_mcp::{message::MOST_DEPTH, scan};
 
-use self::rules::Step;
 pub use self::rules::{BYTES as RULE_BYTES, MOST as MOST_RULES, MaskRule, MaskRules};
+use self::{names::Secrecy, rules::Step};
 use crate::{raw, results::surrogates::mended};
 
 /// What stands in place of a secret.
 pub const MASK: &str = "•••";
 
-/// Words that make a member's value a secret, compared without case, `-` and `_`.
-const SECRET_WORDS: [&str; 17] = [
-    "password",
-    "pwd",
-    "密码",
-    "口令",
-    "密钥",
-    "令牌",
-    "passwd",
-    "passphrase",
-    "secret",
-    "token",
-    "apikey",
-    "authorization",
-    "credential",
-    "privatekey",
-    "cookie",
-    "accesskey",
-    "clientkey",
-];
-
-/// Members whose name only looks like a secret's.
-const NOT_SECRET: [&str; 8] =
-    ["maxtokens", "tokens", "tokencount", "totaltokens", "inputtokens", "outputtokens", "pagetoken", "nextpagetoken"];
-
-/// Beginnings of well-known secrets in text.
-const SECRET_PREFIXES: [&str; 16] = [
-    "ghk_",
-    "ghs_",
-    "ghp_",
-    "gho_",
-    "github_pat_",
-    "glpat-",
-    "sk-",
-    "sk_live_",
-    "rk_live_",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "eyJhbGciOi",
-    "Bearer ",
-];
+/// How much further than what is kept a text is looked at: a secret that begins before the end is seen to its end.
+const LOOK_AHEAD: usize = 4_096;
 
 /// JSON text of a tool's call with secrets masked, at most `most` bytes: what looks like one, and what the server's rules
 /// point at. All else is spelled as it was sent: numbers, the order of members, members that come twice. What is not JSON is
@@ -75,26 +35,83 @@ pub fn masked(json: &str, most: usize, rules: &MaskRules, tool: &str) -> String 
     masked[..end].to_owned()
 }
 
-/// What a text must hold to be worth parsing. An escape could hide a word, and a URL a password.
-static MAY_HOLD_SECRET: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let words = [
-        "pass",
-        "pwd",
-        "secret",
-        "token",
-        "key",
-        "authorization",
-        "credential",
-        "cookie",
-        "密码",
-        "口令",
-        "密钥",
-        "令牌",
-        "\\u",
-        "://",
-    ];
-    AhoCorasick::builder().ascii_case_insensitive(true).build(words.iter().chain(&SECRET_PREFIXES)).ok()
-});
+/// What a text must hold to be worth parsing, as bytes; the last are the first bytes of letters in other widths and faces. An
+/// escape could hide a word.
+const MARKS: [&[u8]; 56] = [
+    b"pass",
+    b"pwd",
+    b"secret",
+    b"token",
+    b"key",
+    b"auth",
+    b"credential",
+    b"cookie",
+    b"pin",
+    b"otp",
+    b"cvc",
+    b"cvv",
+    b"jwt",
+    b"mfacode",
+    b"sig",
+    b"bearer",
+    b"basic",
+    b"negotiate",
+    b"\\u",
+    b"://",
+    b"-u",
+    b"-user",
+    b"gho_",
+    b"ghk_",
+    b"ghp_",
+    b"ghr_",
+    b"ghs_",
+    b"ghu_",
+    b"github_pat_",
+    b"glpat",
+    b"glptt",
+    b"glrt",
+    b"gldt",
+    b"glsoat",
+    b"gloas",
+    b"glcbt",
+    b"glagent",
+    b"npm_",
+    b"pypi-",
+    b"sk-",
+    b"sk_",
+    b"rk_",
+    b"whsec_",
+    b"xox",
+    b"xapp-",
+    b"hf_",
+    b"gsk_",
+    b"sg.",
+    b"akia",
+    b"asia",
+    b"aiza",
+    b"ya29.",
+    b"gocspx",
+    b"_v1_",
+    b"shp",
+    b":aa",
+];
+const MORE_MARKS: [&[u8]; 12] = [
+    b"hvs.",
+    b"hvb.",
+    b"hvr.",
+    b"eyj",
+    b"discord",
+    b"slack",
+    "密".as_bytes(),
+    "口令".as_bytes(),
+    "令牌".as_bytes(),
+    b"\xef\xbc",
+    b"\xef\xbd",
+    b"\xf0\x9d",
+];
+
+static MAY_HOLD_SECRET: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(MARKS.iter().chain(&MORE_MARKS)).ok());
 
 /// Whether a text is worth parsing. Errs on the side of yes.
 fn may_hold_secret(json: &str) -> bool {
@@ -105,10 +122,10 @@ fn mask(json: &str, most: usize, rules: &MaskRules, tool: &str) -> String {
     // Halves of characters are JSON by its grammar, and no text.
     let json = mended(json);
     if scan::check(&json, MOST_DEPTH).is_err() {
-        return if rules.are_for(tool) { MASK.to_owned() } else { mask_text(&json).into_owned() };
+        return if rules.are_for(tool) { MASK.to_owned() } else { mask_text(beginning(&json, most).0).into_owned() };
     }
     let mut masking = Masking { out: String::new(), most, hid: false };
-    masking.value(json.trim(), &rules.paths(tool), false);
+    masking.value(json.trim(), &rules.paths(tool), Secrecy::Open);
     masking.out
 }
 
@@ -121,20 +138,23 @@ struct Masking {
 }
 
 impl Masking {
-    /// Writes a value; `paths` are what is left of the rules' pointers here, `secret` whether its member's name is a secret's.
-    fn value(&mut self, json: &str, paths: &[&[Step]], secret: bool) {
+    /// Writes a value; `paths` are what is left of the rules' pointers here, `secrecy` what the names above it say.
+    fn value(&mut self, json: &str, paths: &[&[Step]], secrecy: Secrecy) {
         if self.out.len() > self.most {
             return;
         }
-        let first = raw::first_byte(json);
-        let hidden = secret && !matches!(first, b'{' | b't' | b'f' | b'n');
-        if hidden || paths.iter().any(|path| path.is_empty()) {
+        if paths.iter().any(|path| path.is_empty()) {
             return self.hide(MASK);
         }
-        match first {
-            b'{' => self.object(json, paths),
-            b'[' => self.array(json, paths),
-            b'"' => self.string(json),
+        match (raw::first_byte(json), secrecy) {
+            (b'{', _) => self.object(json, paths, secrecy),
+            (b'[', _) => self.array(json, paths, secrecy),
+            (b't' | b'f' | b'n', _) => self.out.push_str(json),
+            (b'"', Secrecy::UnlessNumber) if json.trim_matches('"').bytes().all(|byte| byte.is_ascii_digit()) => {
+                self.out.push_str(json);
+            }
+            (b'"', Secrecy::UnlessNumber) | (_, Secrecy::Secret) => self.hide(MASK),
+            (b'"', Secrecy::Open) => self.string(json),
             _ => self.out.push_str(json),
         }
     }
@@ -144,25 +164,39 @@ impl Masking {
         raw::push_string(&mut self.out, instead);
     }
 
-    fn object(&mut self, json: &str, paths: &[&[Step]]) {
+    fn object(&mut self, json: &str, paths: &[&[Step]], above: Secrecy) {
         self.out.push('{');
-        for (place, (name, value)) in scan::members(json, MOST_DEPTH).unwrap_or_default().into_iter().enumerate() {
+        let members = scan::members(json, MOST_DEPTH).unwrap_or_default();
+        // `{"name":"Authorization","value":"…"}`: one member says what the other holds.
+        let says_secret = |(name, value): &(Cow<'_, str>, &str)| {
+            names::names_pair(name) && text_of(value).is_some_and(|text| names::secrecy(&text) == Secrecy::Secret)
+        };
+        let is_pair = members.iter().any(says_secret);
+        for (place, (name, value)) in members.into_iter().enumerate() {
             if self.out.len() > self.most {
                 return;
             }
             if place > 0 {
                 self.out.push(',');
             }
-            raw::push_string(&mut self.out, &name);
+            let own = if is_pair && names::holds_value(&name) { Secrecy::Secret } else { names::secrecy(&name) };
+            match mask_text(&name) {
+                Cow::Owned(masked) => self.hide(&masked),
+                Cow::Borrowed(name) => raw::push_string(&mut self.out, name),
+            }
             self.out.push(':');
-            self.value(value, &rules::inside(paths, &name), is_secret_name(&name));
+            self.value(value, &rules::inside(paths, &name), own.max(above));
         }
         self.out.push('}');
     }
 
-    fn array(&mut self, json: &str, paths: &[&[Step]]) {
+    fn array(&mut self, json: &str, paths: &[&[Step]], above: Secrecy) {
         self.out.push('[');
-        for (place, value) in scan::items(json, MOST_DEPTH).unwrap_or_default().into_iter().enumerate() {
+        let items = scan::items(json, MOST_DEPTH).unwrap_or_default();
+        // `["Authorization","…"]`, as headers are listed, and `["--password","…"]`.
+        let first = items.first().filter(|_| items.len() == 2).and_then(|item| text_of(item));
+        let mut next_is_secret = first.is_some_and(|name| names::is_secret_header(&name));
+        for (place, value) in items.into_iter().enumerate() {
             if self.out.len() > self.most {
                 return;
             }
@@ -170,7 +204,13 @@ impl Masking {
                 self.out.push(',');
             }
             let inside = if paths.is_empty() { Vec::new() } else { rules::inside(paths, &place.to_string()) };
-            self.value(value, &inside, false);
+            let own = if next_is_secret && place > 0 { Secrecy::Secret } else { above };
+            self.value(value, &inside, own);
+            next_is_secret = match text_of(value) {
+                _ if place == 0 && next_is_secret => true,
+                Some(text) => names::is_secret_option(&text),
+                None => false,
+            };
         }
         self.out.push(']');
     }
@@ -182,72 +222,34 @@ impl Masking {
             && scan::check(text.trim(), MOST_DEPTH).is_ok()
         {
             let mut inner = Self { out: String::new(), most: self.most, hid: false };
-            inner.value(text.trim(), &[], false);
+            inner.value(text.trim(), &[], Secrecy::Open);
             if inner.hid {
                 return self.hide(&inner.out);
             }
         }
-        match mask_text(&text) {
+        let (text, cut) = beginning(&text, self.most);
+        match mask_text(text) {
             Cow::Owned(masked) => self.hide(&masked),
+            Cow::Borrowed(text) if cut => raw::push_string(&mut self.out, text),
             Cow::Borrowed(_) => self.out.push_str(json),
         }
     }
 }
 
-fn is_secret_name(name: &str) -> bool {
-    let folded: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    !NOT_SECRET.contains(&folded.as_str()) && SECRET_WORDS.iter().any(|word| folded.contains(word))
+/// The text of a JSON string.
+fn text_of(json: &str) -> Option<Cow<'_, str>> {
+    (raw::first_byte(json) == b'"').then(|| scan::unquoted(json).ok()).flatten()
 }
 
-/// Text with each word that begins like a well-known secret, and the password of each URL, masked.
+/// As much of a text as can show in `most` bytes, and whether that is less than all of it.
+fn beginning(text: &str, most: usize) -> (&str, bool) {
+    let end = text.floor_char_boundary(most.saturating_add(LOOK_AHEAD));
+    (&text[..end], end < text.len())
+}
+
+/// Text with what looks like a credential masked. Everything else stays as it is.
 pub fn mask_text(text: &str) -> Cow<'_, str> {
-    let mut out = String::new();
-    let mut done = 0;
-    let mut place = 0;
-    while place < text.len() {
-        let rest = &text[place..];
-        let starts = place == 0 || !text[..place].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-');
-        let prefix = SECRET_PREFIXES.iter().find(|prefix| starts && rest.starts_with(**prefix));
-        let length = prefix.map(|prefix| prefix.len() + word_length(&rest[prefix.len()..]));
-        match length.filter(|length| *length >= 12) {
-            Some(length) => {
-                out.push_str(&text[done..place]);
-                out.push_str(MASK);
-                place += length;
-                done = place;
-            }
-            None => place += rest.chars().next().map_or(1, char::len_utf8),
-        }
-    }
-    let masked = if done == 0 { Cow::Borrowed(text) } else { Cow::Owned(out + &text[done..]) };
-    match url_passwords(&masked) {
-        Some(hidden) => Cow::Owned(hidden),
-        None => masked,
-    }
-}
-
-fn word_length(text: &str) -> usize {
-    text.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.~+/=".contains(c))).unwrap_or(text.len())
-}
-
-/// `scheme://user:password@host` with the password masked.
-fn url_passwords(text: &str) -> Option<String> {
-    let mut out = String::new();
-    let mut done = 0;
-    let mut from = 0;
-    while let Some(found) = text[from..].find("://") {
-        let start = from + found + 3;
-        let authority = text[start..].find(['/', '?', '#', ' ', '"', '\n']).map_or(text.len(), |end| start + end);
-        if let Some(at) = text[start..authority].rfind('@')
-            && let Some(colon) = text[start..start + at].find(':')
-        {
-            out.push_str(&text[done..=start + colon]);
-            out.push_str(MASK);
-            done = start + at;
-        }
-        from = authority;
-    }
-    (done > 0).then(|| out + &text[done..])
+    if may_hold_secret(text) { text::masked(text) } else { Cow::Borrowed(text) }
 }
 
 #[cfg(test)]
@@ -268,34 +270,53 @@ mod tests {
     #[test]
     fn members_with_a_secrets_name_are_masked_at_any_depth() {
         let arguments = json!({"user": "u", "Password": "p1", "nested": [{"api-key": "p2", "API_KEY": "p3", "clientSecret": 5}],
-            "tokens": ["p4"], "access_tokens": ["p5"], "max_tokens": 100, "token": {"refresh_token": "p6", "kind": "x"}});
+            "tokens": ["p4"], "access_tokens": ["p5"], "max_tokens": 100, "token": {"refresh_token": "p6", "kind": "x"},
+            "credentials": {"value": "p7", "list": [{"x": "p8"}, 99]}, "next_page_token": "n1"});
         let masked = value(&arguments);
         assert_eq!(masked["nested"][0], json!({"api-key": MASK, "API_KEY": MASK, "clientSecret": MASK}));
         assert_eq!(
-            (&masked["user"], &masked["max_tokens"], &masked["token"]["kind"]),
-            (&json!("u"), &json!(100), &json!("x"))
+            (&masked["user"], &masked["max_tokens"], &masked["next_page_token"], &masked["token"]["kind"]),
+            (&json!("u"), &json!(100), &json!("n1"), &json!(MASK))
         );
-        for secret in ["p1", "p5", "p6"] {
+        for secret in ["p1", "p4", "p5", "p6", "p7", "p8", "99"] {
             assert!(!masked.to_string().contains(secret), "{secret}");
         }
     }
 
     #[test]
-    fn well_known_secrets_in_text_are_masked() {
-        for text in [
-            "use ghs_0123456789abcdefghij now",
-            "Authorization: Bearer abcdefghijkl.mnop",
-            "key sk-abcdefghijklmnop.",
-            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc",
-            "https://me:hunter22@example.com/x?y=1",
+    fn the_value_of_a_pair_that_names_a_secret_is_masked() {
+        for (given, expected) in [
+            (json!({"name": "Authorization", "value": "p1"}), json!({"name": "Authorization", "value": MASK})),
+            (json!({"key": "DB_PASSWORD", "val": 12, "n": 1}), json!({"key": "DB_PASSWORD", "val": MASK, "n": 1})),
+            (json!({"value": ["p1"], "header": "x-api-key"}), json!({"value": [MASK], "header": "x-api-key"})),
+            (json!([["Cookie", "p1"], ["Accept", "x"]]), json!([["Cookie", MASK], ["Accept", "x"]])),
+            (
+                json!(["--password", "p1", "-v", "--token=p2"]),
+                json!(["--password", MASK, "-v", format!("--token={MASK}")]),
+            ),
+            (json!({"ghp_0123456789abcdef": 1}), json!({MASK: 1})),
+            (json!({"ｔｏｋｅｎ": "p1", "to\u{6b}en": "p2"}), json!({"ｔｏｋｅｎ": MASK, "token": MASK})),
         ] {
-            let hidden = value(&json!({"note": text}))["note"].as_str().unwrap().to_owned();
-            assert!(hidden.contains(MASK), "{hidden}");
-            for secret in ["0123456789abc", "abcdefghijkl", "eyJzdWIi", "hunter22"] {
-                assert!(!hidden.contains(secret), "{hidden}");
-            }
+            assert_eq!(value(&json!({ "x": given }))["x"], expected);
         }
-        assert_eq!(mask_text("task-list, risk-averse, sk-1, a:b@c"), "task-list, risk-averse, sk-1, a:b@c");
+        for kept in [
+            json!({"name": "Accept", "value": "p1"}),
+            json!(["password", "user", "mail"]),
+            json!(["--verbose", "p1"]),
+            json!({"author": "me", "pinned": 1, "tokens": 5, "has_token": true, "auth": null}),
+        ] {
+            assert_eq!(value(&kept), kept);
+        }
+    }
+
+    #[test]
+    fn a_credential_in_a_text_is_masked_and_the_rest_is_as_it_was_sent() {
+        let text = r#"{"n":1.0,"url":"https://x.y/a?api_key=p123&b=1","pem":"-----BEGIN PRIVATE KEY-----\nMIIE"}"#;
+        let hidden = format!(r#"{{"n":1.0,"url":"https://x.y/a?api_key={MASK}&b=1","pem":"{MASK}"}}"#);
+        assert_eq!(masked(text, 20_000), hidden);
+        // What is cut anyway is not looked at, and a text that was cut is still JSON.
+        let long = json!({"a": format!("{} password=hunter22", "x".repeat(50_000)), "b": 1}).to_string();
+        assert!(masked(&long, 20_000).len() <= 20_000 && !masked(&long, 100_000).contains("hunter22"));
     }
 
     #[test]

@@ -139,11 +139,11 @@ mod tests {
     #[test]
     fn a_rule_masks_what_it_points_at_whatever_its_kind_and_nothing_else() {
         let value =
-            json!({"card": {"number": 4111, "name": "n"}, "rows": [{"pin": "1"}, {"pin": [2]}, 7], "a/b": {"~": true}});
+            json!({"card": {"number": 4111, "name": "n"}, "rows": [{"lot": "1"}, {"lot": [2]}, 7], "a/b": {"~": true}});
         assert_eq!(hidden(&["/card/number"], &value)["card"], json!({"number": MASK, "name": "n"}));
         assert_eq!(hidden(&["/card"], &value)["card"], json!(MASK));
-        assert_eq!(hidden(&["/rows/*/pin"], &value)["rows"], json!([{"pin": MASK}, {"pin": MASK}, 7]));
-        assert_eq!(hidden(&["/rows/1"], &value)["rows"], json!([{"pin": "1"}, MASK, 7]));
+        assert_eq!(hidden(&["/rows/*/lot"], &value)["rows"], json!([{"lot": MASK}, {"lot": MASK}, 7]));
+        assert_eq!(hidden(&["/rows/1"], &value)["rows"], json!([{"lot": "1"}, MASK, 7]));
         assert_eq!(hidden(&["/*/name"], &value)["card"], json!({"number": 4111, "name": MASK}));
         assert_eq!(hidden(&["/a~1b/~0"], &value)["a/b"], json!({"~": MASK}));
         assert_eq!(hidden(&["t:"], &value), json!(MASK));
@@ -154,9 +154,9 @@ mod tests {
 
     #[test]
     fn for_a_call_whose_tool_is_not_known_every_rule_counts() {
-        let all = MaskRules::of_all([&rules(&["a:/pin"]), &rules(&["/key"])]);
-        let kept = masked(r#"{"pin":1,"key":2,"x":3}"#, 20_000, &all, "gone");
-        assert_eq!(serde_json::from_str::<Value>(&kept).unwrap(), json!({"pin": MASK, "key": MASK, "x": 3}));
+        let all = MaskRules::of_all([&rules(&["a:/lot"]), &rules(&["/key"])]);
+        let kept = masked(r#"{"lot":1,"key":2,"x":3}"#, 20_000, &all, "gone");
+        assert_eq!(serde_json::from_str::<Value>(&kept).unwrap(), json!({"lot": MASK, "key": MASK, "x": 3}));
     }
 
     #[test]
@@ -167,20 +167,20 @@ mod tests {
 
     #[test]
     fn a_text_that_is_not_json_is_hidden_as_a_whole_where_a_rule_counts() {
-        for text in ["{\"pin\":\"12", "{'pin':12}", "12 34", "\\é", "{\"a\":\"\\", "\\u12", ""] {
-            assert_eq!(masked(text, 20_000, &rules(&["/pin"]), "t"), MASK, "{text}");
-            assert_eq!(masked(text, 20_000, &rules(&["other:/pin"]), "t"), text);
+        for text in ["{\"lot\":\"12", "{'lot':12}", "12 34", "\\é", "{\"a\":\"\\", "\\u12", ""] {
+            assert_eq!(masked(text, 20_000, &rules(&["/lot"]), "t"), MASK, "{text}");
+            assert_eq!(masked(text, 20_000, &rules(&["other:/lot"]), "t"), text);
         }
         // Halves of characters do not hide a value from a rule.
-        let half = r#"{"note":"\ud83d","pin":"1234"}"#;
-        assert!(!masked(half, 20_000, &rules(&["/pin"]), "t").contains("1234"));
-        assert!(masked(half, 20_000, &rules(&["/pin"]), "t").contains("note"));
+        let half = r#"{"note":"\ud83d","lot":"1234"}"#;
+        assert!(!masked(half, 20_000, &rules(&["/lot"]), "t").contains("1234"));
+        assert!(masked(half, 20_000, &rules(&["/lot"]), "t").contains("note"));
     }
 
     #[test]
     fn a_member_that_comes_twice_is_hidden_twice() {
-        let twice = r#"{"pin":"1234","pin":"5678"}"#;
-        assert_eq!(masked(twice, 20_000, &rules(&["/pin"]), "t"), format!(r#"{{"pin":"{MASK}","pin":"{MASK}"}}"#));
+        let twice = r#"{"lot":"1234","lot":"5678"}"#;
+        assert_eq!(masked(twice, 20_000, &rules(&["/lot"]), "t"), format!(r#"{{"lot":"{MASK}","lot":"{MASK}"}}"#));
     }
 
     /// A JSON text of the string, with some characters written as escapes.
