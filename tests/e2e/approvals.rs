@@ -154,6 +154,27 @@ async fn a_call_is_held_until_it_is_approved_and_goes_out_once() {
 }
 
 #[tokio::test]
+async fn a_person_sees_and_answers_cards_in_a_terminal() {
+    let mut stage = Stage::set().await;
+    let (first, second) = (stage.held("s__change", "one").await, stage.held("s__drop", "two").await);
+    let cards = stage.people.open(&stage.session, 2).await;
+    let listed = stage.gate.command(&["cards", "--session", &stage.session]).await;
+    for card in &cards {
+        assert!(listed.contains(&card.id) && listed.contains(&card.tool), "{listed}");
+        let shown = stage.gate.command(&["cards", "show", &card.id]).await;
+        assert!(shown.contains("message") && !shown.contains("hunter-22"), "{shown}");
+    }
+    let of = |tool: &str| cards.iter().find(|card| card.tool == tool).unwrap().id.clone();
+    stage.gate.command(&["answer", &of("change"), "approve"]).await;
+    stage.gate.command(&["answer", &of("drop"), "deny", "--reason", "keep it"]).await;
+    assert_eq!(text_of(&first.answer().await["result"]), "one");
+    assert!(error_of(&second.answer().await).contains("keep it"));
+    assert_eq!(stage.sent(), 1);
+    assert!(!stage.gate.command(&["cards", "--session", &stage.session]).await.contains(&of("drop")));
+    stage.gate.stop().await;
+}
+
+#[tokio::test]
 async fn a_denied_call_never_goes_out_and_the_model_gets_the_reason() {
     let mut stage = Stage::set().await;
     for (reason, expected) in [("wrong order, take 17", "wrong order, take 17"), ("", "ask the user how to go on")] {

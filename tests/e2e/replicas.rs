@@ -245,3 +245,19 @@ async fn the_card_of_a_replica_that_dies_is_closed_and_its_call_never_runs() {
     assert!(pair.fake.requests_of("tools/call").is_empty());
     pair.gate.stop().await;
 }
+
+#[tokio::test]
+async fn an_answer_that_comes_after_the_replica_died_counts_for_nothing() {
+    let mut pair = Pair::start().await;
+    let _events = pair.held().await;
+    let card = pair.people.card(&pair.session).await;
+    pair.replica.running.kill();
+    // Nobody can know yet that the replica is gone.
+    pair.people.approve(&card.id).await;
+    let closed = pair.people.becomes(&card.id, InteractionState::Interrupted).await;
+    assert_eq!(closed.approval_answer.unwrap().decision(), Decision::Approve, "what the person said is kept");
+    let call = pair.admin.ended_call("change").await;
+    assert_eq!((call.outcome(), call.decision.as_str()), (CallOutcome::Interrupted, "interrupted"), "{call:?}");
+    assert!(pair.fake.requests_of("tools/call").is_empty());
+    pair.gate.stop().await;
+}

@@ -8,7 +8,7 @@ use gatehouse_proto::gateway::v1::{
     get_file_response::Part,
 };
 use gatehouse_testkit::{
-    eventually,
+    Bucket, eventually,
     mcp_server::{FakeServer, Reply, Request},
 };
 use serde_json::{Value, json};
@@ -46,8 +46,14 @@ fn tool(name: &str, output: &Value) -> Value {
 
 impl Stage {
     async fn set() -> Self {
+        Self::set_with(Vec::new()).await
+    }
+
+    /// With variables besides, or in place of, the root in a folder.
+    async fn set_with(more: Vec<(&'static str, String)>) -> Self {
         let root = Folder::new();
-        let variables = vec![("GATEHOUSE_WORKSPACE_ROOT", root.path().display().to_string())];
+        let mut variables = vec![("GATEHOUSE_WORKSPACE_ROOT", root.path().display().to_string())];
+        variables.extend(more);
         let gate = Gate::start(Options { variables }).await;
         let admin = gate.admin();
         let order = json!({
@@ -306,5 +312,26 @@ async fn results_of_a_real_server_are_told_and_saved() {
     assert_eq!((&call.files, &call.id), (&vec![files[0].path.clone()], &files[0].call_id));
     let file = stage.files(&session).await.remove(0);
     assert_eq!((file.server.as_str(), file.tool.as_str()), ("everything", "get-resource-reference"));
+    stage.gate.stop().await;
+}
+
+#[tokio::test]
+async fn files_of_a_session_in_a_bucket_are_saved_there_and_come_back() {
+    let bucket = Bucket::start().await.unwrap();
+    let mut variables = vec![("GATEHOUSE_WORKSPACE_ROOT", "s3://bucket/spaces".to_owned())];
+    variables.extend(bucket.variables());
+    let mut stage = Stage::set_with(variables).await;
+    let (engine, session) = stage.engine("team/one", EngineKind::Other, "en").await;
+    let resource = json!({"uri": "file:///a/report.csv", "mimeType": "text/csv", "text": "a,b\n1,2\n"});
+    let result = json!({"content": [{"type": "resource", "resource": resource}]});
+    let told = text_of(&engine.call("s__give", json!({ "result": result })).await).to_owned();
+    let call = stage.audit_of("give", |call| !call.files.is_empty()).await;
+    let path = &call.files[0];
+    assert!(told.contains(path.as_str()) && path.ends_with("/report.csv"), "{told}");
+    let key = format!("/bucket/spaces/team/one/{path}");
+    assert_eq!(bucket.objects().get(&key).map(|bytes| bytes.to_vec()), Some(b"a,b\n1,2\n".to_vec()));
+    assert!(bucket.objects().contains_key("/bucket/spaces/team/one/.agent/mcp/.gitignore"));
+    assert_eq!(stage.bytes(&session, path).await, b"a,b\n1,2\n");
+    assert_eq!(stage.files(&session).await[0].location(), FileLocation::Workspace);
     stage.gate.stop().await;
 }

@@ -143,14 +143,14 @@ pub fn plan(body: &Bytes, cx: &Context<'_>) -> Result<Plan, NotAResult> {
         }
     }
     let cut = text::cut(&shapes, body, cx);
-    let mut draft = Draft::new(body, is_error);
+    let mut draft = Draft::new(body, is_error, cx.locale);
     for (place, shape) in shapes.into_iter().enumerate() {
         draft.shape(place, shape, cut.as_ref());
     }
     if let Some((count, save)) = rest {
         draft.file(Held::Rest(count), save);
     }
-    Ok(draft.finish(&members, structured.map(str::to_owned), notes, cx.locale))
+    Ok(draft.finish(&members, structured.map(str::to_owned), notes))
 }
 
 impl Plan {
@@ -158,16 +158,16 @@ impl Plan {
     pub fn finish(mut self, saved: &[Saved]) -> Output {
         for (place, gap) in self.gaps.iter().enumerate() {
             let words = words::saved(self.locale, &gap.held, gap.bytes, &gap.media_type, saved.get(place));
-            let words = if gap.mark { mark_error(&words) } else { words };
+            let words = if gap.mark { mark_error(&words, self.locale) } else { words };
             self.pieces[gap.piece] = text_block(&words).into();
         }
         Output { pieces: self.pieces, is_error: self.is_error, structured: self.structured }
     }
 }
 
-/// A result of Gatehouse's own that tells the model what went wrong. `text` says what to do next.
-pub fn refusal(text: &str) -> Output {
-    let object = format!("{{\"content\":[{}],\"isError\":true}}", text_block(&mark_error(text)));
+/// A result of Gatehouse's own that tells the model what went wrong. `text` says what to do next, in the language of `locale`.
+pub fn refusal(text: &str, locale: Locale) -> Output {
+    let object = format!("{{\"content\":[{}],\"isError\":true}}", text_block(&mark_error(text, locale)));
     Output { pieces: vec![Bytes::from(object)], is_error: true, structured: None }
 }
 
@@ -210,13 +210,14 @@ struct Draft<'a> {
     is_error: bool,
     /// Whether the model is told in words that this is an error, if it is one.
     marked: bool,
+    locale: Locale,
 }
 
 impl<'a> Draft<'a> {
-    fn new(body: &'a Bytes, is_error: bool) -> Self {
+    fn new(body: &'a Bytes, is_error: bool, locale: Locale) -> Self {
         let mut out = Builder::new(body);
         out.text("{\"content\":[");
-        Self { out, saves: Vec::new(), gaps: Vec::new(), is_error, marked: !is_error }
+        Self { out, saves: Vec::new(), gaps: Vec::new(), is_error, marked: !is_error, locale }
     }
 
     fn shape(&mut self, place: usize, shape: Shape<'_>, cut: Option<&Cut>) {
@@ -269,7 +270,7 @@ impl<'a> Draft<'a> {
 
     /// A text as the model reads it: an error says so once.
     fn said(&mut self, text: &str) -> String {
-        if std::mem::replace(&mut self.marked, true) { text.to_owned() } else { mark_error(text) }
+        if std::mem::replace(&mut self.marked, true) { text.to_owned() } else { mark_error(text, self.locale) }
     }
 
     fn block(&mut self, block: &str) {
@@ -284,15 +285,9 @@ impl<'a> Draft<'a> {
         self.saves.push(save);
     }
 
-    fn finish(
-        mut self,
-        members: &RawObject<'_>,
-        structured: Option<String>,
-        notes: Vec<String>,
-        locale: Locale,
-    ) -> Plan {
+    fn finish(mut self, members: &RawObject<'_>, structured: Option<String>, notes: Vec<String>) -> Plan {
         if !self.marked {
-            self.block(&text_block(words::silent_error(locale)));
+            self.block(&text_block(&mark_error(words::silent_error(self.locale), self.locale)));
         }
         self.out.text("]");
         if self.is_error {
@@ -309,7 +304,7 @@ impl<'a> Draft<'a> {
             self.out.raw(&mended(value));
         }
         self.out.text("}");
-        let Self { out, saves, gaps, is_error, .. } = self;
+        let Self { out, saves, gaps, is_error, locale, .. } = self;
         Plan { saves, notes, is_error, structured, pieces: out.finish(), gaps, locale }
     }
 }
@@ -324,10 +319,11 @@ fn bad_meta(key: &str, value: &str) -> bool {
     key == "_meta" && raw::first_byte(value) != b'{'
 }
 
-/// Codex does not mark errors for the model: the text itself has to say so.
-fn mark_error(text: &str) -> String {
-    let said = text.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
-    if said { text.to_owned() } else { format!("Error: {text}") }
+/// Codex does not mark errors for the model: the text itself has to say so, in the session's language.
+fn mark_error(text: &str, locale: Locale) -> String {
+    let start = text.trim_start();
+    let said = start.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error")) || start.starts_with("错误");
+    if said { text.to_owned() } else { format!("{}{text}", locale.pick("Error: ", "错误：")) }
 }
 
 fn text_block(text: &str) -> String {

@@ -1,9 +1,12 @@
 //! Pure. Where a card stands, and what can become of it.
 //!
 //! ```text
-//! open ─▶ answered ─▶ superseded
+//! open ─▶ answered ─▶ any of the words below
 //!   └───▶ timed_out | cancelled | session_deleted | interrupted | superseded
 //! ```
+//!
+//! A word that closes an answered card says that its answer was not used: the gateway that waited had ended, or would carry out
+//! something else by now.
 
 use time::OffsetDateTime;
 
@@ -131,7 +134,7 @@ pub enum State {
         end: End,
         /// When.
         at: OffsetDateTime,
-        /// The answer that came before; only with [`End::Superseded`].
+        /// The answer that came before, and was not used.
         answer: Option<Answer>,
     },
 }
@@ -202,14 +205,13 @@ impl State {
         }
     }
 
-    /// The state once a word closes the card at `now`, or the state as it is, when the word comes too late.
+    /// The state once the gateway that waits closes the card by a word at `now`, or the state as it is, when a word has closed it
+    /// before. An answer that the gateway has not used is kept, and counts no more.
     pub fn closed(self, end: End, now: OffsetDateTime) -> Result<Self, Self> {
-        match (self, end) {
-            (Self::Open, end) => Ok(Self::ended(end, now)),
-            (Self::Answered(answer), End::Superseded) => {
-                Ok(Self::Ended { end: End::Superseded, at: now, answer: Some(answer) })
-            }
-            (closed, _) => Err(closed),
+        match self {
+            Self::Open => Ok(Self::ended(end, now)),
+            Self::Answered(answer) => Ok(Self::Ended { end, at: now, answer: Some(answer) }),
+            closed @ Self::Ended { .. } => Err(closed),
         }
     }
 

@@ -72,6 +72,11 @@ impl Endpoints {
         });
     }
 
+    /// Whether the server of this name listens.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.borrow().contains_key(name)
+    }
+
     /// Waits until the server of this name listens. Waits forever for one that never does: bound it.
     pub async fn get(&self, name: &str) -> SocketAddr {
         let mut addresses = self.0.subscribe();

@@ -1,7 +1,7 @@
 //! The ops server: whether the process lives, whether it is ready, and its metrics. HTTP, without credentials; it tells
 //! no secrets, and belongs on an address that only the operator's network reaches.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, extract::State, http::StatusCode, response::IntoResponse as _, routing::get};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -16,11 +16,19 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 struct Ops {
     context: Context,
     metrics: PrometheusHandle,
+    /// Names of the servers that are still to listen, or do.
+    servers: Arc<[String]>,
 }
 
-/// Starts it. `/healthz`: 200 while the process runs. `/readyz`: 200 while the database answers and no shutdown has
-/// begun, else 503 with the reason. `/metrics`: the Prometheus text format.
-pub async fn start(context: &Context, listen: SocketAddr, metrics: PrometheusHandle) -> io::Result<RunningServer> {
+/// Starts it. `/healthz`: 200 while the process runs. `/readyz`: 200 while all `servers` of the process listen (names as in
+/// [`crate::context::Endpoints`]), the database answers, and no shutdown has begun, else 503 with the reason. `/metrics`: the
+/// Prometheus text format.
+pub async fn start(
+    context: &Context,
+    listen: SocketAddr,
+    metrics: PrometheusHandle,
+    servers: Arc<[String]>,
+) -> io::Result<RunningServer> {
     let listener = TcpListener::bind(listen).await.map_err(|error| {
         io::Error::new(error.kind(), format!("GATEHOUSE_OPS_LISTEN: {listen} cannot be listened on: {error}"))
     })?;
@@ -30,7 +38,7 @@ pub async fn start(context: &Context, listen: SocketAddr, metrics: PrometheusHan
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .route("/metrics", get(rendered))
-        .with_state(Ops { context: context.clone(), metrics: metrics.clone() });
+        .with_state(Ops { context: context.clone(), metrics: metrics.clone(), servers });
     let shutdown = context.shutdown.clone();
     // It goes on answering `not ready` while the others drain: `RunningServer` ends it after that time.
     Ok(RunningServer::spawn("ops", address, shutdown, async move {
@@ -51,6 +59,9 @@ async fn rendered(State(ops): State<Ops>) -> String {
 async fn ready(State(ops): State<Ops>) -> axum::response::Response {
     if ops.context.shutdown.is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response();
+    }
+    if let Some(missing) = ops.servers.iter().find(|name| !ops.context.endpoints.has(name)) {
+        return (StatusCode::SERVICE_UNAVAILABLE, format!("starting: {missing} does not listen yet\n")).into_response();
     }
     let probe = sqlx::query("SELECT 1").execute(&ops.context.pool);
     match tokio::time::timeout(PROBE_TIMEOUT, probe).await {

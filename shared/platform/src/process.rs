@@ -147,10 +147,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// Opens the pool, waits for the database and its schema, stores the first admin key, starts the ops server, and
-    /// makes SIGTERM and SIGINT cancel `shutdown`.
+    /// Opens the pool, waits for the database and its schema, stores the first admin key, and starts the ops server. The process
+    /// counts as ready once the gRPC servers of these `services` listen: each service starts its own last.
     pub async fn start(
         name: &str,
+        services: &[&str],
         config: Config,
         metrics: PrometheusHandle,
         shutdown: CancellationToken,
@@ -163,7 +164,8 @@ impl Process {
         if let Some(key) = &config.admin_key {
             ensure_admin_key(&context, key).await.map_err(Error::AdminKey)?;
         }
-        let ops = ops::start(&context, config.ops_listen, metrics).await?;
+        let servers = services.iter().map(|service| format!("{service}.grpc")).collect();
+        let ops = ops::start(&context, config.ops_listen, metrics, servers).await?;
         Ok(Self { context, ops })
     }
 
@@ -275,7 +277,7 @@ where
 {
     let shutdown = CancellationToken::new();
     on_signals(shutdown.clone())?;
-    let process = Process::start(name, config, metrics, shutdown).await?;
+    let process = Process::start(name, &[name], config, metrics, shutdown).await?;
     let served = serve(process.context.clone()).await;
     process.finish().await;
     served.map_err(|why| Error::Service { name, why: Box::new(why) })

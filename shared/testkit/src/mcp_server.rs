@@ -280,11 +280,13 @@ async fn serve(mut stream: TcpStream, state: &State) -> anyhow::Result<()> {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer).await? {
         let reply = (state.handler)(&request).unwrap_or_else(|| ordinary(&request));
+        // The answer to HEAD has the length of a body, and no body (RFC 9110, 9.3.2).
+        let acts = if request.method == "HEAD" { &[] } else { reply.acts.as_slice() };
         state.requests.send_modify(|requests| requests.push(request));
         if reply.head {
             stream.write_all(reply.encode_head().as_bytes()).await?;
         }
-        for act in &reply.acts {
+        for act in acts {
             perform(act, &mut stream, state).await?;
         }
         if !reply.whole {

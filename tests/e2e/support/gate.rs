@@ -1,6 +1,11 @@
 //! One `gatehouse up` on a database and a data folder of its own.
 
-use std::{collections::HashMap, fs, path::PathBuf, process::Command};
+use std::{
+    collections::HashMap,
+    fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 use gatehouse_testkit::{Database, eventually};
 use serde_json::Value;
@@ -95,6 +100,16 @@ impl Gate {
     /// The admin API key of the data folder.
     pub(crate) fn admin_key(&self) -> String {
         fs::read_to_string(self.data("admin.key")).unwrap().trim().to_owned()
+    }
+
+    /// Runs the command against this gateway and returns what it printed; it must succeed.
+    pub(crate) async fn command(&self, arguments: &[&str]) -> String {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_gatehouse"));
+        command.env_clear().env("TZ", "UTC").arg("--data").arg(self.folder.path().join("data")).args(arguments);
+        let done = command.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
+        let (out, err) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8_lossy(&done.stderr).into_owned());
+        assert!(done.status.success(), "{arguments:?} {}: {out}{err}", done.status);
+        out
     }
 
     /// What `/metrics` says.

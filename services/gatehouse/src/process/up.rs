@@ -23,6 +23,9 @@ use super::{
 };
 
 const NAME: &str = "up";
+/// What runs in it.
+const SERVICES: [&str; 4] =
+    [gatehouse_gateway::NAME, gatehouse_interaction::NAME, gatehouse_oauth::NAME, gatehouse_task_poller::NAME];
 const INTERACTION_URL: &str = "GATEHOUSE_INTERACTION_URL";
 /// Longest wait until all services listen.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -154,7 +157,7 @@ async fn with_database(
     let pool = pool::connect("migrate", &config.database_url).await?;
     gatehouse_store::migrate(&pool).await?;
     pool.close().await;
-    let process = Process::start(NAME, config, telemetry.metrics(), shutdown.clone()).await?;
+    let process = Process::start(NAME, &SERVICES, config, telemetry.metrics(), shutdown.clone()).await?;
     let tls =
         Tls { gateway: services.gateway.grpc.tls.is_some(), interaction: services.interaction.grpc.tls.is_some() };
     let mut tasks = services.start(&process.context);

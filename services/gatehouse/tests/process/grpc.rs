@@ -78,6 +78,23 @@ async fn each_leaf_is_healthy_reflects_only_itself_and_drains() {
     }
 }
 
+/// What a load balancer does: it asks until the process says that it is ready, and sends an engine at once.
+#[tokio::test]
+async fn a_lone_gateway_is_ready_only_when_engines_can_connect() {
+    let (folder, database) = (Folder::new(), Database::new().await);
+    let keyring = Keyring::generate().unwrap();
+    let mut command = service("gateway", &database, keyring.expose_secret());
+    command.env("GATEHOUSE_INTERACTION_URL", "http://127.0.0.1:1");
+    let mut running = Running::start(command, folder.path().join("output"));
+    let ops = running.address("ops").await;
+    eventually("it is ready", async || get(&ops, "/readyz").starts_with("HTTP/1.0 200").then_some(())).await;
+    let edge = running.listens("gateway.edge").unwrap_or_else(|| panic!("{}", running.printed()));
+    let answer = get(&edge, "/mcp");
+    assert!(answer.contains("the request names no host"), "{answer}");
+    running.signal("TERM");
+    assert_eq!(running.ended().await.code(), Some(0), "{}", running.printed());
+}
+
 #[tokio::test]
 async fn up_tells_where_interaction_is_and_serves_it_on_loopback_without_tls() {
     let (folder, database) = (Folder::new(), Database::new().await);

@@ -98,14 +98,18 @@ impl Running {
         let address = eventually("a server listens", async || {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none(), "{ended:?}: {}", self.printed());
-            self.printed().lines().find_map(|line| {
-                let line: serde_json::Value = serde_json::from_str(line).ok()?;
-                let fields = line.get("fields")?;
-                (fields.get("server.name")? == name)
-                    .then(|| fields.get("server.address")?.as_str().map(str::to_owned))?
-            })
+            self.listens(name)
         });
         address.await
+    }
+
+    /// The address that the server `name` has said so far that it listens on.
+    pub(crate) fn listens(&self, name: &str) -> Option<String> {
+        self.printed().lines().find_map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).ok()?;
+            let fields = line.get("fields")?;
+            (fields.get("server.name")? == name).then(|| fields.get("server.address")?.as_str().map(str::to_owned))?
+        })
     }
 }
 

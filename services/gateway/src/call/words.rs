@@ -114,7 +114,7 @@ pub enum Stop {
 pub fn told(outcome: Outcome, words: &Words, locale: Locale) -> Told {
     // A server's own words may be among them.
     let error = crate::audit::mask::mask_text(&words.en).into_owned();
-    let output = results::refusal(words.of(locale));
+    let output = results::refusal(words.of(locale), locale);
     Told { outcome, error, output, files: Vec::new(), notes: Vec::new() }
 }
 

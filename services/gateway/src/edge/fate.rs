@@ -43,7 +43,7 @@ pub(super) fn told(
     });
     looks.flat_map(move |words| match words {
         Some(words) => {
-            let refusal = results::refusal(words.of(locale));
+            let refusal = results::refusal(words.of(locale), locale);
             notices::one(&body::result(&rpc_id, refusal.pieces)).left_stream()
         }
         None => stream::iter([Bytes::from_static(b": keep-alive\n\n")]).right_stream(),

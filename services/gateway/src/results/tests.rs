@@ -192,7 +192,7 @@ fn an_answer_that_is_no_tool_result_is_refused() {
 #[test]
 fn a_refusal_tells_the_model_that_it_is_an_error() {
     assert_eq!(
-        joined(&refusal("there is no tool `x`")),
+        joined(&refusal("there is no tool `x`", Locale::En)),
         json!({"content": [{"type": "text", "text": "Error: there is no tool `x`"}], "isError": true})
     );
 }

@@ -15,7 +15,7 @@ const URI_CHARS: usize = 1_000;
 
 /// An error that came without a word.
 pub(super) const fn silent_error(locale: Locale) -> &'static str {
-    locale.pick("Error: the tool failed and said nothing about it.", "Error: 工具执行失败，且没有给出任何说明。")
+    locale.pick("the tool failed and said nothing about it.", "工具执行失败，且没有给出任何说明。")
 }
 
 /// What a file that was saved holds.

@@ -100,7 +100,7 @@ const TESTED: &[(&str, &str)] = &[
     ("WaitInteraction", "who_waits_gets_the_card_now_and_once_more_when_it_is_closed"),
     ("FollowInteractions", "who_follows_gets_what_is_open_then_new_cards_and_changes_of_its_session"),
     ("AnswerInteraction", "of_twenty_answers_at_once_one_counts_and_the_others_get_it_back"),
-    ("CloseInteraction", "any_word_closes_an_open_card_and_only_superseded_an_answered_one"),
+    ("CloseInteraction", "any_word_closes_a_card_once_and_an_answer_that_was_not_used_is_kept"),
 ];
 
 #[test]

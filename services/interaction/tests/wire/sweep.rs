@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use gatehouse_interaction::retention::sweep;
-use gatehouse_proto::interaction::v1::{CreateInteractionRequest, GetInteractionRequest, InteractionState};
+use gatehouse_proto::interaction::v1::{CreateInteractionRequest, Decision, GetInteractionRequest, InteractionState};
 use gatehouse_testkit::eventually;
 use gatehouse_types::{InteractionId, ReplicaId, SessionId};
 
@@ -69,6 +69,37 @@ async fn cards_of_a_gateway_that_is_gone_are_interrupted_once_they_are_older_tha
     assert_eq!(closed(&service, &next.id).await, InteractionState::Interrupted);
     assert_eq!(service.get(&young.id).await.state(), InteractionState::Open);
     assert_eq!(service.get(&of_live.id).await.state(), InteractionState::Open);
+}
+
+#[tokio::test]
+async fn an_answer_that_came_when_the_gateway_was_gone_is_closed_as_interrupted_unless_it_was_used() {
+    let world = World::new().await;
+    let service = world.serve().await;
+    let gone = ReplicaId::new();
+    let card = |replica: ReplicaId| CreateInteractionRequest { replica_id: replica.to_string(), ..world.card() };
+    let [unused, used, of_live] = [card(gone), card(gone), card(world.replica)].map(|request| service.create(request));
+    let (unused, used, of_live) = tokio::join!(unused, used, of_live);
+    for (card, decision) in [(&unused, "waiting"), (&used, "approved"), (&of_live, "waiting")] {
+        let call = "INSERT INTO calls (id, session_id, server, tool, hints, replica_id, started_at, arguments, arguments_bytes,
+                                       arguments_sha256, decision)
+                    SELECT call_id, session_id, server, tool, 0, replica_id, now(), '', 0, '', $2 FROM interactions WHERE id = $1";
+        let pool = world.database.pool();
+        let made = sqlx::query(call).bind(uuid(&card.id)).bind(decision).execute(&pool);
+        assert_eq!(made.await.unwrap().rows_affected(), 1);
+        assert!(service.answer(&card.id, Decision::Approve).await.counted);
+    }
+    for card in [&unused, &used, &of_live] {
+        world.sql("UPDATE interactions SET created_at = now() - interval '1 min' WHERE id = $1", uuid(&card.id)).await;
+    }
+    let interrupted = eventually("the answer is known to be of no use", async || {
+        let card = service.get(&unused.id).await;
+        (card.state() == InteractionState::Interrupted).then_some(card)
+    })
+    .await;
+    assert!(interrupted.approval_answer.is_some(), "what the person said is kept: {interrupted:?}");
+    for card in [&used, &of_live] {
+        assert_eq!(service.get(&card.id).await.state(), InteractionState::Answered);
+    }
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ fn the_model_is_told_in_its_sessions_language_and_the_audit_in_english() {
     let (outcome, words) = not_opened("s", &why);
     for (locale, expected) in [
         (Locale::En, "Error: the server `s` cannot be used now: the connection was refused. Nothing was carried out."),
-        (Locale::Zh, "Error: 服务器 `s` 现在无法使用：连接被拒绝。什么都没有执行。"),
+        (Locale::Zh, "错误：服务器 `s` 现在无法使用：连接被拒绝。什么都没有执行。"),
     ] {
         let told = told(outcome, &words, locale);
         assert!(told.output.is_error && told.outcome == Outcome::NotSent);

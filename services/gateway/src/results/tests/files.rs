@@ -165,7 +165,7 @@ fn an_error_that_is_only_a_file_says_that_it_is_an_error() {
     assert!(texts(&result)[0].starts_with("Error: [Resource a:b"), "{result}");
     assert_eq!(texts(&result)[1], "x");
     let silent = planned(&json!({"content": [], "isError": true}), &Context { locale: Locale::Zh, ..CONTEXT });
-    assert_eq!(texts(&joined(&silent.finish(&[]))), ["Error: 工具执行失败，且没有给出任何说明。"]);
+    assert_eq!(texts(&joined(&silent.finish(&[]))), ["错误：工具执行失败，且没有给出任何说明。"]);
 }
 
 #[test]

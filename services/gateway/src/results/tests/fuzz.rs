@@ -70,7 +70,10 @@ fn check(result: &Value, is_error: bool) -> Result<(), TestCaseError> {
     }
     if is_error {
         prop_assert!(
-            texts(result).first().is_some_and(|text| text.trim_start().to_lowercase().starts_with("error")),
+            texts(result).first().is_some_and(|text| {
+                let start = text.trim_start().to_lowercase();
+                start.starts_with("error") || start.starts_with("错误")
+            }),
             "{}",
             result
         );
