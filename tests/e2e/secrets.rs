@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fs, time::Duration};
 
 use gatehouse_proto::gateway::v1 as pb;
-use gatehouse_testkit::mcp_server::{FakeServer, Reply};
+use gatehouse_testkit::mcp_server::{FakeServer, Reply, Request};
 use prost::Message;
 use serde_json::json;
 use tonic::Status;
@@ -12,7 +12,7 @@ use crate::support::{
     Engine, Gate, Options,
     admin_grpc::Admin,
     engine::fetch_with,
-    fakes::{initialized, reading_tool, text_result, writing_tool},
+    fakes::{initialized, reading_tool, server, text_result, writing_tool},
     within,
 };
 
@@ -204,4 +204,37 @@ async fn no_planted_secret_is_in_any_log_line_answer_row_error_or_metric() {
     assert!(holds("log", "guarded") && holds("table servers", "guarded") && holds("metrics", "guarded"));
     assert!(fake.requests().iter().any(|request| request.header("mcp-session-id") == Some(MCP_SESSION)));
     assert!(fake.requests_of("tools/call").iter().all(|call| String::from_utf8_lossy(&call.body).contains(PASSWORD)));
+}
+
+/// A server's own words are for the model; what of them looks like a credential does not stay in the record.
+#[tokio::test]
+async fn what_looks_like_a_credential_in_a_servers_error_is_not_kept_in_the_audit() {
+    const KEY: &str = "sk-live-planted-0123456789abcdef";
+    let mut gate = Gate::start(Options::default()).await;
+    let admin = gate.admin();
+    let on_call = |request: &Request, tool: &str| match tool {
+        "refuse" => {
+            Some(Reply::error(200, &request.id(), -32_000, &format!("upstream said: bad key {KEY}, try again")))
+        }
+        _ => {
+            let block = json!({"type": "text", "text": format!("failed with password={KEY} at step 2")});
+            Some(Reply::result(request, &json!({"content": [block], "isError": true})))
+        }
+    };
+    let fake = server(vec![reading_tool("refuse"), reading_tool("fail")], on_call).await;
+    admin.listed_server("s", &fake.url(), &[]).await;
+    admin.profile("all", &["s"]).await;
+    let (_, token) = admin.session("all", pb::PermissionMode::Auto).await;
+    let engine = Engine::connect(&gate, &token).await;
+    for (tool, kept) in [("refuse", "bad key •••, try again"), ("fail", "failed with password=••• at step 2")]
+    {
+        let told = engine.call(&format!("s__{tool}"), json!({})).await.to_string();
+        assert!(told.contains(KEY), "the model reads the server's words: {told}");
+        let call = admin.ended_call(tool).await;
+        let request = pb::GetCallRequest { call_id: call.id };
+        let whole = admin.audit().get_call(request).await.unwrap().into_inner().call.unwrap();
+        assert!(whole.error.contains(kept) && !format!("{whole:?}").contains(KEY), "{whole:?}");
+    }
+    gate.stop().await;
+    assert!(!gate.printed().contains(KEY), "{}", gate.printed());
 }

@@ -198,3 +198,21 @@ impl Calls {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// With one thread, work that is not put aside holds up the task that it waits for.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn the_processing_of_a_large_result_does_not_hold_up_other_calls() {
+        let (sender, receiver) = mpsc::channel();
+        let large = tokio::spawn(async move {
+            tokio::spawn(async move { sender.send("another call went on").unwrap() });
+            aside(LARGE + 1, || receiver.recv_timeout(Duration::from_secs(20)))
+        });
+        assert_eq!(large.await.unwrap(), Ok("another call went on"));
+    }
+}

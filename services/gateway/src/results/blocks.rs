@@ -39,6 +39,10 @@ pub(super) fn shape<'a>(item: &Item<'a>, body: &Bytes, cx: &Context<'_>, notes: 
             media(item.text, &members, held, cx, notes)
         }
         "resource_link" if members.has_string("uri") => Shape::Words(link(&members, cx).into()),
+        "resource_link" => {
+            notes.push("a resource link without a URI".to_owned());
+            Shape::Words(link(&members, cx).into())
+        }
         "resource" => match members.object("resource") {
             Some(resource) if resource.has_string("text") || resource.has_string("blob") => {
                 file(&resource, body, cx, notes)

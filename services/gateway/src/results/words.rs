@@ -141,12 +141,13 @@ pub(super) struct Link<'a> {
 
 /// A resource link in words. The URI stays whole: a part of it is of no use.
 pub(super) fn link(locale: Locale, link: &Link<'_>) -> String {
-    let mut text = format!(
-        "{} {} {}",
-        locale.pick("Resource link:", "资源链接："),
-        shown(link.name, PART_CHARS),
-        shown(link.uri, usize::MAX)
-    );
+    let uri = match link.uri {
+        "" => {
+            locale.pick("(the tool gave no address; it cannot be opened)", "（工具没有给出地址，无法打开）").to_owned()
+        }
+        uri => shown(uri, usize::MAX),
+    };
+    let mut text = format!("{} {} {uri}", locale.pick("Resource link:", "资源链接："), shown(link.name, PART_CHARS));
     let facts: Vec<String> =
         link.media_type.map(|kind| shown(kind, PART_CHARS)).into_iter().chain(link.size.map(size)).collect();
     if !facts.is_empty() {

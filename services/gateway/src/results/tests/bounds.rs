@@ -166,3 +166,19 @@ fn the_same_result_has_the_same_files_in_the_same_places() {
     assert_eq!(places(&plan), [0, 1, 2]);
     assert_eq!(planned(&result, &limited(100)).saves, plan.saves);
 }
+
+#[test]
+fn blocks_beyond_the_most_go_into_one_file_and_nothing_is_lost() {
+    let blocks: Vec<Value> = (0..MOST_BLOCKS + 50).map(|k| text(&k.to_string())).collect();
+    let high = Context { limits: Limits { text_chars: 1_000_000, text_bytes: 1_000_000, ..LIMITS }, ..CONTEXT };
+    let plan = planned(&json!({ "content": blocks }), &high);
+    assert_eq!(plan.saves.len(), 1);
+    let rest: Value = serde_json::from_slice(&plan.saves[0].content).unwrap();
+    assert_eq!(rest, json!(blocks[MOST_BLOCKS..]));
+    let saved = saved(&plan);
+    let result = joined(&plan.finish(&saved));
+    let shown = result["content"].as_array().unwrap();
+    assert_eq!(shown[..MOST_BLOCKS], blocks[..MOST_BLOCKS]);
+    assert!(shown[MOST_BLOCKS]["text"].as_str().unwrap().contains("50 more parts"), "{}", shown[MOST_BLOCKS]);
+    assert_eq!(shown.len(), MOST_BLOCKS + 1);
+}

@@ -108,6 +108,11 @@ fn a_resource_link_is_told_with_name_uri_type_and_size() {
         ),
         (json!({"uri": "a:b", "name": "n", "title": "N"}), "Resource link: N a:b", "资源链接： N a:b"),
         (json!({"uri": "a:b", "size": -1, "name": 5}), "Resource link:  a:b", "资源链接：  a:b"),
+        (
+            json!({"name": "n", "size": 2}),
+            "Resource link: n (the tool gave no address; it cannot be opened) (2 B)",
+            "资源链接： n （工具没有给出地址，无法打开）（2 B）",
+        ),
     ] {
         let mut block = link;
         block["type"] = json!("resource_link");
