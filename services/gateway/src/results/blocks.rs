@@ -95,7 +95,8 @@ fn well_formed<'a>(block: &'a str, members: &RawObject<'a>) -> Cow<'a, str> {
         _ => true,
     };
     if members.0.iter().all(|member| good(&member)) {
-        return if block.contains("\\u") { mended(block) } else { Cow::Borrowed(block) };
+        let by_number = memchr::memmem::find(block.as_bytes(), br"\u").is_some();
+        return if by_number { mended(block) } else { Cow::Borrowed(block) };
     }
     let kept = members.0.iter().filter(good);
     Cow::Owned(mended(&raw::join(kept.map(|(key, value)| (key.as_ref(), *value)))).into_owned())
