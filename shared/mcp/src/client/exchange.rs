@@ -15,7 +15,7 @@ use crate::{
     client::{
         answer::Answer,
         error::RequestError,
-        shared::{Headers, Shared},
+        shared::{Headers, Http, Shared, Wire},
     },
     message::{self, Message, Parsed},
 };
@@ -32,24 +32,26 @@ pub(crate) enum Opened {
 impl Shared {
     pub(crate) async fn send(
         &self,
+        http: &Http,
         method: Method,
         headers: &HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, RequestError> {
         let connect_timeout = Some(self.options.connect_timeout);
-        let request = Request { method, target: &self.target, headers, body, connect_timeout };
-        self.http.send(request).await.map_err(not_answered)
+        let request = Request { method, target: &http.target, headers, body, connect_timeout };
+        http.client.send(request).await.map_err(not_answered)
     }
 
     /// POSTs a request and reads what kind of answer comes. `head` sees the headers of a good one.
     pub(crate) async fn open_exchange(
         &self,
+        http: &Http,
         id: u64,
         body: Bytes,
         head: impl FnOnce(&HeaderMap),
     ) -> Result<Opened, RequestError> {
-        let headers = self.headers();
-        let response = self.send(Method::POST, &headers.post, body).await?;
+        let headers = http.headers();
+        let response = self.send(http, Method::POST, &headers.post, body).await?;
         head(response.headers());
         if response.status() == StatusCode::OK {
             if response.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
@@ -64,10 +66,14 @@ impl Shared {
         Err(self.refusal(response, &headers, Some(id)).await)
     }
 
-    /// POSTs a notification or an answer, for which there is no answer.
+    /// Sends a notification or an answer, for which there is no answer.
     pub(crate) async fn post_one_way(&self, body: Bytes) -> Result<(), RequestError> {
-        let headers = self.headers();
-        let response = self.send(Method::POST, &headers.post, body).await?;
+        let http = match &self.wire {
+            Wire::Http(http) => http,
+            Wire::Pipe(pipe) => return pipe.write(body).await,
+        };
+        let headers = http.headers();
+        let response = self.send(http, Method::POST, &headers.post, body).await?;
         if response.status().is_success() {
             return Ok(());
         }

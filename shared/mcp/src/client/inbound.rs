@@ -15,6 +15,9 @@ pub trait Inbound: Send + Sync + 'static {
     /// A request other than `ping`. `None` refuses it: "method not found". The answer is posted when the future ends; it is
     /// dropped when the connection closes.
     fn request(&self, request: ServerRequest) -> Option<BoxFuture<'static, Reply>>;
+
+    /// The beginning of a line of a process's output that is no message: such servers print what belongs on stderr. It is skipped.
+    fn stray_line(&self, _: &str) {}
 }
 
 /// Takes nothing: refuses every request, ignores every notification.

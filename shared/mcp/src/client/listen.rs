@@ -14,7 +14,7 @@ use crate::{
         error::RequestError,
         exchange::is_stream,
         inbound::{Origin, Reply, ServerRequest},
-        shared::{Shared, locked},
+        shared::{Shared, Wire, locked},
         stream::{FIRST_PAUSE, LONGEST_PAUSE, Place, Reader},
     },
     encode::{self, Piece},
@@ -28,18 +28,19 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Keeps the GET stream open until the server says that there is none, or the connection ends. There is no deadline on it:
 /// waiting is its purpose, and a dead peer is found by TCP keep-alive.
 pub(crate) async fn listen(shared: Arc<Shared>) {
+    let Wire::Http(http) = &shared.wire else { return };
     let backoff = Backoff { first: FIRST_PAUSE, most: LONGEST_PAUSE };
     let mut place = Place::default();
     let mut failures = 0;
     loop {
-        match shared.get(place.resume_after().as_ref()).await {
+        match shared.get(http, place.resume_after().as_ref()).await {
             Ok(response) if response.status() == StatusCode::OK && is_stream(response.headers()) => {
                 let mut reader = Reader::new(response.into_body(), shared.options.most_message_bytes, u64::MAX);
                 match read_all(&shared, &mut reader, &mut place).await {
                     Ok(true) => failures = 0,
                     Ok(false) => failures += 1,
                     Err(error) => {
-                        tracing::warn!(upstream = ?shared.target, %error, "the server's stream is not listened to any longer");
+                        tracing::warn!(upstream = ?shared.wire, %error, "the server's stream is not listened to any longer");
                         return;
                     }
                 }
@@ -48,7 +49,7 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
                 // Another stream is open, which the server may not have noticed to be dead; or it cannot serve just now.
                 StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => failures += 1,
                 status if status.is_server_error() => failures += 1,
-                StatusCode::NOT_FOUND if shared.headers().has_session => {
+                StatusCode::NOT_FOUND if http.headers().has_session => {
                     // Servers without a stream answer 404 as well as those without the session: the next request tells.
                     return;
                 }
@@ -78,7 +79,7 @@ impl Shared {
     /// Answers a request of the server, beside whatever else goes on.
     pub(crate) fn serve(self: &Arc<Self>, id: Id<'_>, method: &str, params: Option<&RawValue>, origin: Origin) {
         let Ok(permit) = self.server_requests.clone().try_acquire_owned() else {
-            tracing::warn!(upstream = ?self.target, method, "a request of the server was ignored: too many at once");
+            tracing::warn!(upstream = ?self.wire, method, "a request of the server was ignored: too many at once");
             return;
         };
         let id = id.as_json().to_owned();
@@ -115,8 +116,8 @@ impl Shared {
     async fn post_reply(&self, body: Bytes) {
         match timeout(REPLY_TIMEOUT, self.post_one_way(body)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(upstream = ?self.target, %error, "an answer was not taken by the server"),
-            Err(_) => tracing::warn!(upstream = ?self.target, "an answer was not taken by the server in time"),
+            Ok(Err(error)) => tracing::warn!(upstream = ?self.wire, %error, "an answer was not taken by the server"),
+            Err(_) => tracing::warn!(upstream = ?self.wire, "an answer was not taken by the server in time"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! One initialised client connection to a Streamable HTTP server.
+//! One initialised client connection to a server: over Streamable HTTP, or over the pipes of a process.
 
 mod answer;
 mod error;
@@ -8,6 +8,7 @@ mod listen;
 mod open;
 mod options;
 mod pending;
+mod pipe;
 mod request;
 mod shared;
 mod stream;

@@ -5,8 +5,11 @@ use std::{fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 use gatehouse_outbound::HttpClient;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use tokio::time::timeout;
-use tokio_util::sync::DropGuard;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::timeout,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     ACCEPTED_VERSIONS, PROTOCOL_VERSION,
@@ -16,7 +19,8 @@ use crate::{
         inbound::Inbound,
         listen::listen,
         options::{Endpoint, Options, RequestOptions, StoredSession},
-        shared::Shared,
+        pipe::{self, Pipe},
+        shared::{Http, Shared, Wire},
     },
     encode::{self, Params, Piece},
 };
@@ -41,8 +45,34 @@ impl Connection {
         options: Options,
         inbound: Arc<dyn Inbound>,
     ) -> Result<Self, OpenError> {
-        let allowed = options.connect_timeout;
-        let shared = Arc::new(Shared::new(http, endpoint, options, inbound));
+        Self::initialized(Arc::new(Shared::new(
+            Wire::Http(Http::new(http, endpoint)),
+            CancellationToken::new(),
+            options,
+            inbound,
+        )))
+        .await
+    }
+
+    /// Opens a session with a process, over its output (`reader`) and its input (`writer`): the stdio transport (MCP 2025-11-25,
+    /// basic/transports). `options.connect_timeout` bounds the whole of it. The connection ends with either pipe; dropping it
+    /// closes the process's input.
+    pub async fn open_pipes(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        options: Options,
+        inbound: Arc<dyn Inbound>,
+    ) -> Result<Self, OpenError> {
+        let stop = CancellationToken::new();
+        let pipe = Pipe::new(writer, stop.clone());
+        let shared = Arc::new(Shared::new(Wire::Pipe(pipe), stop, options, inbound));
+        let reading = Arc::clone(&shared);
+        shared.spawn(async move { pipe::read(&reading, reader).await });
+        Self::initialized(shared).await
+    }
+
+    async fn initialized(shared: Arc<Shared>) -> Result<Self, OpenError> {
+        let allowed = shared.options.connect_timeout;
         let stop = shared.stop.clone().drop_guard();
         let opening = timeout(allowed, initialize(&shared));
         let (initialize_result, protocol_version) = opening.await.map_err(|_| RequestError::TimedOut)??;
@@ -64,8 +94,9 @@ impl Connection {
             .ok_or_else(|| OpenError::UnsupportedVersion { version: stored.protocol_version.clone() })?;
         let id = stored.mcp_session_id.as_deref().map(HeaderValue::from_str).transpose();
         let id = id.map_err(|_| OpenError::BadHeader("the stored session id cannot be sent over HTTP"))?;
-        let shared = Arc::new(Shared::new(http, endpoint, options, inbound));
-        shared.set_session(id, HeaderValue::from_static(protocol_version));
+        let http = Http::new(http, endpoint);
+        http.set_session(id, HeaderValue::from_static(protocol_version));
+        let shared = Arc::new(Shared::new(Wire::Http(http), CancellationToken::new(), options, inbound));
         let stop = shared.stop.clone().drop_guard();
         let initialize_result = Answer::new(stored.initialize_result);
         let connection = Self { shared, initialize_result, protocol_version, _stop: stop };
@@ -92,12 +123,26 @@ impl Connection {
         sent.unwrap_or(Err(RequestError::TimedOut))
     }
 
-    /// Ends the session at the server, within five seconds. A server that does not end sessions this way is left alone.
+    /// Ends the session at the server, within five seconds. A server that does not end sessions this way is left alone. The input of
+    /// a process is closed, which is how it is asked to end.
     pub async fn close(&self) {
         if timeout(CLOSE_TIMEOUT, delete(&self.shared)).await.is_err() {
-            tracing::debug!(upstream = ?self.shared.target, "the session was not ended in time");
+            tracing::debug!(upstream = ?self.shared.wire, "the session was not ended in time");
         }
         self.shared.stop.cancel();
+    }
+
+    /// Returns when a process has closed its output or its input. Never for a connection over HTTP, which nothing ends.
+    pub async fn ended(&self) {
+        match &self.shared.wire {
+            Wire::Http(_) => std::future::pending().await,
+            Wire::Pipe(pipe) => pipe.ended().await,
+        }
+    }
+
+    /// Whether [`Self::ended`] would return at once.
+    pub fn has_ended(&self) -> bool {
+        matches!(&self.shared.wire, Wire::Pipe(pipe) if pipe.has_ended())
     }
 
     /// The result of `initialize` as the server wrote it.
@@ -118,7 +163,10 @@ impl Connection {
     /// What is needed to take this session up again.
     pub fn stored_session(&self) -> StoredSession {
         StoredSession {
-            mcp_session_id: self.shared.session_id(),
+            mcp_session_id: match &self.shared.wire {
+                Wire::Http(http) => http.session_id(),
+                Wire::Pipe(_) => None,
+            },
             protocol_version: self.protocol_version.to_owned(),
             initialize_result: self.initialize_result.result_bytes(),
         }
@@ -126,7 +174,9 @@ impl Connection {
 
     /// Replaces the headers of the endpoint from the next request on, for instance when a token was renewed.
     pub fn set_headers(&self, headers: HeaderMap) {
-        self.shared.set_given_headers(headers);
+        if let Wire::Http(http) = &self.shared.wire {
+            http.set_given_headers(headers);
+        }
     }
 
     /// Whether the server has said that it does not know the session.
@@ -149,7 +199,7 @@ impl Connection {
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
-            .field("target", &self.shared.target)
+            .field("wire", &self.shared.wire)
             .field("protocol_version", &self.protocol_version)
             .finish_non_exhaustive()
     }
@@ -168,7 +218,9 @@ async fn initialize(shared: &Arc<Shared>) -> Result<(Answer, &'static str), Open
         .protocol_version
         .ok_or_else(|| RequestError::NotMcp("its answer to initialize names no protocol version".to_owned()))?;
     let version = accepted(&offered);
-    shared.set_session(session_id, HeaderValue::from_static(version.unwrap_or(PROTOCOL_VERSION)));
+    if let Wire::Http(http) = &shared.wire {
+        http.set_session(session_id, HeaderValue::from_static(version.unwrap_or(PROTOCOL_VERSION)));
+    }
     let Some(version) = version else {
         delete(shared).await;
         return Err(OpenError::UnsupportedVersion { version: offered.into_owned() });
@@ -189,17 +241,18 @@ fn accepted(version: &str) -> Option<&'static str> {
 }
 
 async fn delete(shared: &Shared) {
-    let headers = shared.headers();
+    let Wire::Http(http) = &shared.wire else { return };
+    let headers = http.headers();
     if !headers.has_session {
         return;
     }
-    match shared.send(Method::DELETE, &headers.post, Bytes::new()).await {
+    match shared.send(http, Method::DELETE, &headers.post, Bytes::new()).await {
         Ok(response) if response.status().is_success() => {}
         // Not offered, or gone already.
         Ok(response) if matches!(response.status(), StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND) => {}
         Ok(response) => {
-            tracing::debug!(upstream = ?shared.target, status = %response.status(), "the session was not ended");
+            tracing::debug!(upstream = ?shared.wire, status = %response.status(), "the session was not ended");
         }
-        Err(error) => tracing::debug!(upstream = ?shared.target, %error, "the session was not ended"),
+        Err(error) => tracing::debug!(upstream = ?shared.wire, %error, "the session was not ended"),
     }
 }

@@ -24,7 +24,8 @@ pub(crate) struct Slot {
 
 #[derive(Default)]
 struct Left {
-    answer: Option<Bytes>,
+    /// An answer, or `None` for one that was too large to be read.
+    answer: Option<Option<Bytes>>,
     progress: Option<Bytes>,
 }
 
@@ -32,6 +33,8 @@ struct Left {
 pub(crate) enum Item {
     Progress(Bytes),
     Answer(Bytes),
+    /// An answer that was too large to be read.
+    TooLarge,
 }
 
 impl Pending {
@@ -50,7 +53,8 @@ impl Pending {
         match item {
             Item::Progress(message) => left.progress = Some(message),
             // The first answer counts.
-            Item::Answer(message) => _ = left.answer.get_or_insert(message),
+            Item::Answer(message) => _ = left.answer.get_or_insert(Some(message)),
+            Item::TooLarge => _ = left.answer.get_or_insert(None),
         }
         drop(left);
         slot.waker.wake();
@@ -65,6 +69,7 @@ impl Slot {
         if let Some(message) = left.progress.take() {
             return Poll::Ready(Item::Progress(message));
         }
-        left.answer.take().map_or(Poll::Pending, |message| Poll::Ready(Item::Answer(message)))
+        let answer = left.answer.take();
+        answer.map_or(Poll::Pending, |message| Poll::Ready(message.map_or(Item::TooLarge, Item::Answer)))
     }
 }

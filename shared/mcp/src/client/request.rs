@@ -22,7 +22,8 @@ use crate::{
         inbound::Origin,
         options::RequestOptions,
         pending::{Item, Slot},
-        shared::{SESSION_ID, Shared, locked},
+        pipe::Pipe,
+        shared::{SESSION_ID, Shared, Wire, locked},
     },
     encode::{self, Params, Piece},
     message::{self, Message},
@@ -70,9 +71,12 @@ impl Shared {
         self: &Arc<Self>,
         params: &Params<'_>,
     ) -> Result<(Answer, Option<HeaderValue>), RequestError> {
-        let options = RequestOptions::default();
+        let options = RequestOptions { timeout: Some(self.options.connect_timeout * 2), ..RequestOptions::default() };
         let wait = Wait::new(self, &options);
         let body = encode::request(wait.id, "initialize", params, None);
+        if let Wire::Pipe(_) = &self.wire {
+            return Ok((wait.run(body).await?, None));
+        }
         let mut session = None;
         let answer = wait.answered(body, |headers| session = headers.get(SESSION_ID).cloned()).await?;
         Ok((answer, session))
@@ -86,8 +90,8 @@ impl Shared {
         self.spawn(async move {
             match timeout(TELL_TIMEOUT, shared.post_one_way(body)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(upstream = ?shared.target, %error, "a cancellation was not taken"),
-                Err(_) => tracing::debug!(upstream = ?shared.target, "a cancellation was not taken in time"),
+                Ok(Err(error)) => tracing::debug!(upstream = ?shared.wire, %error, "a cancellation was not taken"),
+                Err(_) => tracing::debug!(upstream = ?shared.wire, "a cancellation was not taken in time"),
             }
         });
     }
@@ -109,8 +113,10 @@ impl Wait<'_> {
         loop {
             let ended = tokio::select! {
                 biased;
+                // What was left comes first: a process may have answered and then ended.
+                item = poll_fn(|context| self.slot.get().map_or(Poll::Pending, |slot| slot.poll(context))) => Ended::Left(item),
                 outcome = &mut answered => Ended::Answered(outcome),
-                // Polled after the answer, which may just have made the request reachable.
+                // And once more: the request may just have been made reachable.
                 item = poll_fn(|context| self.slot.get().map_or(Poll::Pending, |slot| slot.poll(context))) => Ended::Left(item),
                 () = &mut cancelled => Ended::Cancelled,
                 () = &mut clock => Ended::Late,
@@ -118,6 +124,9 @@ impl Wait<'_> {
             match ended {
                 Ended::Answered(outcome) => return outcome,
                 Ended::Left(Item::Answer(message)) => return self.shared.read_answer(self.id, &message),
+                Ended::Left(Item::TooLarge) => {
+                    return Err(RequestError::TooLarge { most: self.shared.options.most_message_bytes as u64 });
+                }
                 Ended::Left(Item::Progress(message)) => self.left_progress(&message),
                 Ended::Cancelled => {
                     self.shared.tell_cancelled(self.id, "the caller took the request back");
@@ -136,13 +145,27 @@ impl Wait<'_> {
     }
 
     async fn answered(&self, body: Bytes, head: impl FnOnce(&HeaderMap)) -> Result<Answer, RequestError> {
-        match self.shared.open_exchange(self.id, body, head).await? {
+        let http = match &self.shared.wire {
+            Wire::Http(http) => http,
+            Wire::Pipe(pipe) => return Err(self.ended(pipe, body).await),
+        };
+        match self.shared.open_exchange(http, self.id, body, head).await? {
             Opened::Json(body) => self.shared.read_answer(self.id, &body),
             Opened::Stream(response) => {
                 self.make_reachable();
-                self.follow(response.into_body()).await
+                self.follow(http, response.into_body()).await
             }
         }
+    }
+
+    /// Writes the request and waits for the process to end. The answer is left by whoever reads its output.
+    async fn ended(&self, pipe: &Pipe, body: Bytes) -> RequestError {
+        self.make_reachable();
+        if let Err(error) = pipe.write(body).await {
+            return error;
+        }
+        pipe.ended().await;
+        RequestError::Lost("the process ended".to_owned())
     }
 
     fn make_reachable(&self) {

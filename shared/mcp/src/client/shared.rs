@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -20,14 +21,14 @@ use crate::client::{
     inbound::Inbound,
     options::{Endpoint, Options},
     pending::Pending,
+    pipe::Pipe,
 };
 
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 pub(crate) struct Shared {
-    pub(crate) http: HttpClient,
-    pub(crate) target: Target,
+    pub(crate) wire: Wire,
     pub(crate) options: Options,
     pub(crate) inbound: Arc<dyn Inbound>,
     pub(crate) pending: Pending,
@@ -37,10 +38,33 @@ pub(crate) struct Shared {
     pub(crate) server_requests: Arc<Semaphore>,
     /// Those requests by their ids, so that the server can take them back.
     pub(crate) open_server_requests: Mutex<HashMap<String, CancellationToken>>,
-    headers: RwLock<Arc<Headers>>,
     next_id: AtomicU64,
     unknown_answers: AtomicU64,
     session_gone: AtomicBool,
+}
+
+/// What messages travel on.
+pub(crate) enum Wire {
+    /// Streamable HTTP: one exchange for each message.
+    Http(Http),
+    /// The input and output of a process: one line for each message.
+    Pipe(Pipe),
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(http) => fmt::Debug::fmt(&http.target, f),
+            Self::Pipe(_) => f.write_str("a process"),
+        }
+    }
+}
+
+/// An endpoint, and how requests present themselves to it.
+pub(crate) struct Http {
+    pub(crate) client: HttpClient,
+    pub(crate) target: Target,
+    headers: RwLock<Arc<Headers>>,
 }
 
 /// The headers of a request, ready to be copied.
@@ -83,25 +107,11 @@ impl Headers {
     }
 }
 
-impl Shared {
+impl Http {
     /// Without a session: only `initialize` may be sent.
-    pub(crate) fn new(http: HttpClient, endpoint: Endpoint, options: Options, inbound: Arc<dyn Inbound>) -> Self {
-        let most = options.most_server_requests;
+    pub(crate) fn new(client: HttpClient, endpoint: Endpoint) -> Self {
         let headers = RwLock::new(Arc::new(Headers::new(&endpoint.target, endpoint.headers, None)));
-        Self {
-            http,
-            target: endpoint.target,
-            inbound,
-            pending: Pending::default(),
-            stop: CancellationToken::new(),
-            server_requests: Arc::new(Semaphore::new(most)),
-            open_server_requests: Mutex::default(),
-            headers,
-            next_id: AtomicU64::new((options.id_base & ((1 << 52) - 1)).max(1)),
-            unknown_answers: AtomicU64::new(0),
-            session_gone: AtomicBool::new(false),
-            options,
-        }
+        Self { client, target: endpoint.target, headers }
     }
 
     /// From now on every request names the session and the revision.
@@ -133,6 +143,25 @@ impl Shared {
         let (id, _) = headers.session.as_ref()?;
         id.as_ref().and_then(|id| id.to_str().ok()).map(str::to_owned)
     }
+}
+
+impl Shared {
+    /// `stop` ends all background work.
+    pub(crate) fn new(wire: Wire, stop: CancellationToken, options: Options, inbound: Arc<dyn Inbound>) -> Self {
+        let most = options.most_server_requests;
+        Self {
+            wire,
+            inbound,
+            pending: Pending::default(),
+            stop,
+            server_requests: Arc::new(Semaphore::new(most)),
+            open_server_requests: Mutex::default(),
+            next_id: AtomicU64::new((options.id_base & ((1 << 52) - 1)).max(1)),
+            unknown_answers: AtomicU64::new(0),
+            session_gone: AtomicBool::new(false),
+            options,
+        }
+    }
 
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
@@ -140,7 +169,7 @@ impl Shared {
 
     pub(crate) fn count_unknown_answer(&self) {
         self.unknown_answers.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!(upstream = ?self.target, "an answer to no open request was ignored");
+        tracing::debug!(upstream = ?self.wire, "an answer to no open request was ignored");
     }
 
     pub(crate) fn unknown_answers(&self) -> u64 {

@@ -16,7 +16,7 @@ use crate::{
         inbound::{Origin, ServerNotification},
         pending::Item,
         request::Wait,
-        shared::Shared,
+        shared::{Http, Shared},
     },
     message::{self, Message},
     sse::{Decoder, Event},
@@ -86,7 +86,7 @@ impl Place {
 
 impl Wait<'_> {
     /// Reads the stream that answers this request, and those that continue it, up to the answer.
-    pub(crate) async fn follow(&self, body: Incoming) -> Result<Answer, RequestError> {
+    pub(crate) async fn follow(&self, http: &Http, body: Incoming) -> Result<Answer, RequestError> {
         let options = &self.shared.options;
         let mut place = Place::default();
         let mut reader = Reader::new(body, options.most_message_bytes, options.most_stream_bytes);
@@ -101,11 +101,11 @@ impl Wait<'_> {
                 }
             }
             fruitless += 1;
-            reader = self.resume(&place, fruitless, reader.left).await?;
+            reader = self.resume(http, &place, fruitless, reader.left).await?;
         }
     }
 
-    async fn resume(&self, place: &Place, fruitless: u32, left: u64) -> Result<Reader, RequestError> {
+    async fn resume(&self, http: &Http, place: &Place, fruitless: u32, left: u64) -> Result<Reader, RequestError> {
         let lost = |words: &str| Err(RequestError::Lost(words.to_owned()));
         let Some(after) = place.resume_after() else {
             return lost("its event stream ended and cannot be resumed");
@@ -113,7 +113,7 @@ impl Wait<'_> {
         let mut attempt = fruitless;
         while attempt <= MOST_FRUITLESS_RESUMES {
             sleep(place.pause()).await;
-            match self.shared.get(Some(&after)).await {
+            match self.shared.get(http, Some(&after)).await {
                 Ok(response) if response.status() == StatusCode::OK && is_stream(response.headers()) => {
                     return Ok(Reader::new(response.into_body(), self.shared.options.most_message_bytes, left));
                 }
@@ -130,12 +130,16 @@ impl Wait<'_> {
 
 impl Shared {
     /// Opens a stream by GET.
-    pub(crate) async fn get(&self, after: Option<&HeaderValue>) -> Result<http::Response<Incoming>, RequestError> {
-        let headers = self.headers();
-        let Some(after) = after else { return self.send(Method::GET, &headers.get, Bytes::new()).await };
+    pub(crate) async fn get(
+        &self,
+        http: &Http,
+        after: Option<&HeaderValue>,
+    ) -> Result<http::Response<Incoming>, RequestError> {
+        let headers = http.headers();
+        let Some(after) = after else { return self.send(http, Method::GET, &headers.get, Bytes::new()).await };
         let mut resuming = headers.get.clone();
         resuming.insert("last-event-id", after.clone());
-        self.send(Method::GET, &resuming, Bytes::new()).await
+        self.send(http, Method::GET, &resuming, Bytes::new()).await
     }
 
     /// Takes one message of a stream; hands out the outcome when it answers the request that waits on this stream.
@@ -148,14 +152,26 @@ impl Shared {
         let parsed = match message::parse(data, self.options.most_depth) {
             Ok(parsed) => parsed,
             Err(malformed) => {
-                tracing::debug!(upstream = ?self.target, %malformed, "a message of an event stream was ignored");
+                tracing::debug!(upstream = ?self.wire, %malformed, "a message of an event stream was ignored");
                 return None;
             }
         };
         if let Some(outcome) = wait.and_then(|wait| answer_in(wait.id, data, &parsed)) {
             return Some(outcome);
         }
-        match parsed.message {
+        self.take_parsed(data, parsed.message, origin, wait);
+        None
+    }
+
+    /// Takes a message that does not answer the request that waits on its stream.
+    pub(crate) fn take_parsed(
+        self: &Arc<Self>,
+        data: &Bytes,
+        message: Message<'_>,
+        origin: Origin,
+        wait: Option<&Wait<'_>>,
+    ) {
+        match message {
             Message::Result { id, .. } | Message::Error { id: Some(id), .. } => {
                 let left = id.number().is_some_and(|id| self.pending.leave(id, Item::Answer(data.clone())));
                 if !left {
@@ -163,7 +179,7 @@ impl Shared {
                 }
             }
             Message::Error { id: None, error } => {
-                tracing::debug!(upstream = ?self.target, code = error.code, "an error that names no request was ignored");
+                tracing::debug!(upstream = ?self.wire, code = error.code, "an error that names no request was ignored");
             }
             Message::Request { id, method, params } => self.serve(id, &method, params, origin),
             Message::Notification { method, params } => match method.as_ref() {
@@ -178,6 +194,5 @@ impl Shared {
                 method => self.inbound.notification(ServerNotification { method, params, origin }),
             },
         }
-        None
     }
 }

@@ -57,6 +57,7 @@ pub(crate) const HI: &str = r#"{"content":[{"type":"text","text":"hi"}]}"#;
 pub(crate) struct Recorder {
     pub(crate) notifications: watch::Sender<Vec<String>>,
     pub(crate) requests: Mutex<Vec<ServerRequest>>,
+    pub(crate) stray: Mutex<Vec<String>>,
     pub(crate) reply: Option<fn() -> BoxFuture<'static, Reply>>,
 }
 
@@ -80,5 +81,9 @@ impl Inbound for Recorder {
     fn request(&self, request: ServerRequest) -> Option<BoxFuture<'static, Reply>> {
         self.requests.lock().unwrap().push(request);
         self.reply.map(|reply| reply())
+    }
+
+    fn stray_line(&self, line: &str) {
+        self.stray.lock().unwrap().push(line.to_owned());
     }
 }

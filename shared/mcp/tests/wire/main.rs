@@ -5,5 +5,6 @@ mod answers;
 mod captures;
 mod common;
 mod listings;
+mod pipes;
 mod sessions;
 mod streams;
