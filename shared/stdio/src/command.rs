@@ -156,7 +156,7 @@ fn sandbox(words: &mut Words, spec: &Spec, home: &Home, host: &Host) {
     }
     // Last: nothing that was opened may stand in its place.
     words.all([OsString::from("--bind"), home.path.clone().into(), HOME.into()]);
-    words.all(["--remount-ro", "/", "--chdir", HOME, "--"]);
+    words.all(["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME, "--"]);
     let limits = &spec.limits;
     let blocks = (limits.file_bytes / BLOCK).max(1);
     words.all(["/bin/sh", "-c", LIMITED, "sh"]);

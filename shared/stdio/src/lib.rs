@@ -99,6 +99,6 @@ impl Sandboxes {
         let home = home::prepare(&self.root, &spec.name)?;
         let command = command::of(&spec, &home, sandboxed.is_ok(), &command::Host::look());
         let child = self.spawner.spawn(command).await.map_err(StartError::Spawn)?;
-        Ok(Process::new(child, spec, home, &self.watch))
+        Ok(Process::new(child, spec, home, sandboxed.is_ok(), &self.watch))
     }
 }

@@ -77,14 +77,14 @@ impl Reason {
 }
 
 impl Process {
-    pub(crate) fn new(mut child: Child, spec: Spec, home: Home, watch: &Watch) -> Self {
+    /// `wrapped`: whether the outermost processes are bubblewrap's.
+    pub(crate) fn new(mut child: Child, spec: Spec, home: Home, wrapped: bool, watch: &Watch) -> Self {
         let pid = child.id().unwrap_or_default();
         let pipes = Mutex::new(child.stdin.take().zip(child.stdout.take()));
         let secrets: Vec<SecretString> = spec.env.into_iter().map(|(_, value)| value).collect();
         let (tail, kill) = (Tail::default(), CancellationToken::new());
         let written = child.stderr.take().map(|stderr| tail.clone().read(stderr, secrets.clone()));
-        let sandboxed = !spec.trusted;
-        let watched = Arc::new(Watched::new(pid, spec.limits, home.path, sandboxed, kill.clone()));
+        let watched = Arc::new(Watched::new(pid, spec.limits, home.path, wrapped, kill.clone()));
         watch.add(&watched);
         let (ended, exit) = watch::channel(None);
         tokio::spawn({

@@ -53,8 +53,8 @@ pub(crate) struct Watched {
     pid: u32,
     limits: Limits,
     home: PathBuf,
-    /// Whether its outermost processes are the sandbox's.
-    sandboxed: bool,
+    /// Whether its outermost processes are bubblewrap's.
+    wrapped: bool,
     kill: CancellationToken,
     pub(crate) reason: Reason,
     family: Mutex<Vec<Member>>,
@@ -129,12 +129,12 @@ fn family(pid: u32, all: &[Member]) -> Vec<Member> {
 }
 
 impl Watched {
-    pub(crate) fn new(pid: u32, limits: Limits, home: PathBuf, sandboxed: bool, kill: CancellationToken) -> Self {
+    pub(crate) fn new(pid: u32, limits: Limits, home: PathBuf, wrapped: bool, kill: CancellationToken) -> Self {
         Self {
             pid,
             limits,
             home,
-            sandboxed,
+            wrapped,
             kill,
             reason: Reason::default(),
             family: Mutex::default(),
@@ -165,7 +165,7 @@ impl Watched {
     /// The family without bubblewrap's two processes: the outermost one, and its child that is the first inside.
     fn program(&self) -> Vec<Member> {
         let family = descendants(self.pid);
-        let skipped = if self.sandboxed { 2 } else { 0 };
+        let skipped = if self.wrapped { 2 } else { 0 };
         family.into_iter().skip(skipped).collect()
     }
 

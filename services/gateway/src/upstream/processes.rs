@@ -141,7 +141,13 @@ impl Processes {
         let opened = connect(&process, connection_options(server, settings), Arc::new(ears)).await;
         match opened {
             Ok(connection) => Ok(Live::of_process(connection, server.config_hash(), process)),
-            Err(why) => Err(not_opened(&process, &why).await),
+            Err(why) => {
+                let words = not_opened(&process, &why).await;
+                process.stop(GRACE).await;
+                // One that has ended by itself has its pause already; one that hangs would be started for each call.
+                place.past().pause_if_none(started);
+                Err(words)
+            }
         }
     }
 
@@ -207,8 +213,7 @@ impl Processes {
                 return;
             }
             past.last_exit.clone_from(&exit.words);
-            past.crashes = if started.elapsed() >= LIVED { 1 } else { past.crashes.saturating_add(1) };
-            past.next_start = Some(Instant::now() + PAUSES.pause(past.crashes, 0.0));
+            past.failed(started);
             tracing::warn!(server.name = name, exit = exit.words, "the program of a server ended by itself");
         });
     }
@@ -287,6 +292,20 @@ impl Processes {
     fn slots(&self) -> MutexGuard<'_, HashMap<ServerId, Arc<Place>>> {
         // The map is whole after each statement.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Past {
+    /// A process that was started then is of no use any more.
+    fn failed(&mut self, started: Instant) {
+        self.crashes = if started.elapsed() >= LIVED { 1 } else { self.crashes.saturating_add(1) };
+        self.next_start = Some(Instant::now() + PAUSES.pause(self.crashes, 0.0));
+    }
+
+    fn pause_if_none(&mut self, started: Instant) {
+        if self.next_start.is_none_or(|at| at < Instant::now()) {
+            self.failed(started);
+        }
     }
 }
 

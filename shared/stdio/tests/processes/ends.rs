@@ -63,10 +63,12 @@ async fn one_ends_well_when_its_input_is_closed_or_it_is_asked_to() {
         "polite",
         "$SIG{TERM} = sub { print STDERR \"asked\\n\"; exit 0 }; print \"ready\\n\"; while (1) { sleep 1000 }",
     );
-    let mut running = Running::start(&sandboxes, polite).await;
-    assert_eq!(running.line().await, "ready");
-    running.process.stop(Duration::from_secs(5)).await;
-    assert_eq!(running.process.stderr_tail(), ["asked"]);
+    for trusted in [false, true] {
+        let mut running = Running::start(&sandboxes, Spec { trusted, ..polite.clone() }).await;
+        assert_eq!(running.line().await, "ready");
+        running.process.stop(Duration::from_secs(2)).await;
+        assert_eq!(running.process.stderr_tail(), ["asked"]);
+    }
     let mut reader =
         Running::start(&sandboxes, perl("reader", "print \"ready\\n\"; <STDIN>; print STDERR \"closed\\n\";")).await;
     assert_eq!(reader.line().await, "ready");
