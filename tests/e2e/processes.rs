@@ -113,7 +113,7 @@ async fn one_process_serves_all_sessions_and_a_call_that_hangs_holds_up_no_other
 #[tokio::test]
 async fn a_program_sees_its_own_home_and_secrets_and_nothing_of_the_gateways() {
     let mut stage = Stage::set(Vec::new()).await;
-    assert_eq!((stage.env("home").await, stage.env("secret").await), ("/home/server".to_owned(), SECRET.to_owned()));
+    assert_eq!((stage.env("home").await, stage.env("secret").await), ("/server".to_owned(), SECRET.to_owned()));
     let told = stage.engine.call("p__env", json!({})).await.to_string();
     assert!(!told.contains("GATEHOUSE") && !told.contains("DATABASE"), "{told}");
     let server = stage.admin.show("p").await;

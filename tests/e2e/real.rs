@@ -17,7 +17,7 @@ use crate::support::{
     Engine, Gate, Options,
     admin_grpc::Admin,
     engine::whole_text,
-    peers::{fastmcp, playwright},
+    peers::{everything_by, fastmcp, playwright},
     process::Folder,
     within,
 };
@@ -115,5 +115,16 @@ async fn fastmcp_gives_structured_results_images_and_files() {
     let file = stage.saved("report").await;
     assert!(report.contains("stock.csv") && file.ends_with("stock.csv"), "{report} {}", file.display());
     assert_eq!(fs::read_to_string(file).unwrap(), "item,count\nbolts,40\n");
+    stage.gate.stop().await;
+}
+
+/// Its other two transports are in `interop` and among the programs.
+#[tokio::test]
+async fn server_everything_is_found_to_speak_the_older_http_and_sse() {
+    let server = everything_by("sse", "sse").await;
+    let mut stage = Stage::with(&server.url).await;
+    assert_eq!(whole_text(&stage.call("echo", json!({"message": "over SSE"})).await), "Echo: over SSE");
+    let sum = whole_text(&stage.call("get-sum", json!({"a": 17, "b": 4})).await);
+    assert!(sum.contains("21"), "{sum}");
     stage.gate.stop().await;
 }

@@ -10,6 +10,7 @@ mod probe;
 pub mod processes;
 pub mod refresh;
 mod slot;
+pub mod why;
 
 use std::{
     collections::HashMap,

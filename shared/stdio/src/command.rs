@@ -15,7 +15,7 @@ use tokio::process::Command;
 use crate::{home::Home, spec::Spec};
 
 /// Where a sandboxed program finds its home.
-const HOME: &str = "/home/server";
+const HOME: &str = "/server";
 /// Where programs are looked for.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Folders of the system that are links into `/usr` on most machines.
@@ -130,7 +130,7 @@ fn sandbox(words: &mut Words, spec: &Spec, home: &Home, host: &Host) {
         words.all(["--ro-bind", path, path]);
     }
     // What it makes on the way to something is closed to all but root.
-    words.all(["--perms", "0755", "--dir", "/etc", "--perms", "0755", "--dir", "/home"]);
+    words.all(["--perms", "0755", "--dir", "/etc"]);
     let network: &[&str] = if spec.network { &ETC_NETWORK } else { &[] };
     for name in ETC.iter().chain(network) {
         let path = format!("/etc/{name}");
@@ -215,7 +215,7 @@ mod tests {
             "--unshare-net",
             "--ro-bind /usr /usr --symlink usr/bin /bin --ro-bind /lib64 /lib64",
             "--perms 0755 --dir /data --ro-bind /data/ro /data/ro",
-            "--bind /data/rw /data/rw --bind /h/s /home/server",
+            "--bind /data/rw /data/rw --bind /h/s /server",
             "sh 4096 2097152 512 setpriv --reuid=61201 --regid=61201 --clear-groups --no-new-privs",
             "unshare --user --map-current-user -- npx -y a server",
         ] {

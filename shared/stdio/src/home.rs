@@ -43,7 +43,7 @@ pub(crate) fn prepare(root: &Path, name: &str) -> Result<Home, StartError> {
     made.map_err(StartError::Home)?;
     let user = if geteuid().is_root() { Some(own(&homes, &path)?) } else { None };
     let id = user.unwrap_or_else(|| geteuid().as_raw());
-    let passwd = format!("root:x:0:0::/:/usr/sbin/nologin\nserver:x:{id}:{id}::/home/server:/bin/sh\n");
+    let passwd = format!("root:x:0:0::/:/usr/sbin/nologin\nserver:x:{id}:{id}::/server:/bin/sh\n");
     let group = format!("root:x:0:\nserver:x:{id}:\n");
     let etc = etc.join(id.to_string());
     let written = (|| {

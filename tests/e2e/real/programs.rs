@@ -132,7 +132,7 @@ async fn servers_on_node_read_and_write_what_was_opened_for_them() {
     let folder = data.path().to_str().unwrap();
     let mut programs = Programs::start(vec![
         ("files", node(&package("server-filesystem"), &[folder], &[(data.path(), true)], &[])),
-        ("memory", node(&package("server-memory"), &[], &[], &[("MEMORY_FILE_PATH", "/home/server/memory.json")])),
+        ("memory", node(&package("server-memory"), &[], &[], &[("MEMORY_FILE_PATH", "/server/memory.json")])),
         ("thinking", node(&package("server-sequential-thinking"), &[], &[], &[])),
         ("everything", node(&installed("@modelcontextprotocol/server-everything/dist/index.js"), &["stdio"], &[], &[])),
     ])
@@ -179,7 +179,7 @@ async fn servers_on_python_work_with_a_repository_a_database_and_a_page() {
         ("git", python(".venv", "mcp-server-git", &["--repository", at], &[(repository.path(), false)], &trust)),
         ("time", python(".venv", "mcp-server-time", &["--local-timezone", "UTC"], &[], &[])),
         ("fetch", fetch),
-        ("sqlite", python(".venv-sdk1", "mcp-server-sqlite", &["--db-path", "/home/server/t.db"], &[], &[])),
+        ("sqlite", python(".venv-sdk1", "mcp-server-sqlite", &["--db-path", "/server/t.db"], &[], &[])),
     ])
     .await;
     let log = programs.call("git__git_log", json!({"repo_path": at})).await;

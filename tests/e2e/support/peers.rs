@@ -28,11 +28,16 @@ pub(crate) fn project(path: &str) -> PathBuf {
 
 /// `@modelcontextprotocol/server-everything`.
 pub(crate) async fn everything() -> Peer {
+    everything_by("streamableHttp", "mcp").await
+}
+
+/// The same, by one of its transports, at a path.
+pub(crate) async fn everything_by(transport: &str, path: &str) -> Peer {
     let main = installed("@modelcontextprotocol/server-everything/dist/index.js");
     loop {
         let (folder, port) = (Folder::new(), quiet_port());
         let mut command = Command::new("node");
-        command.arg(&main).arg("streamableHttp").env("PORT", port.to_string());
+        command.arg(&main).arg(transport).env("PORT", port.to_string());
         let mut running = Running::start(command, folder.path().join("output"));
         // It says that it listens also when somebody else has the port, and ends a moment later.
         let ours = eventually("server-everything listens", async || {
@@ -42,7 +47,7 @@ pub(crate) async fn everything() -> Peer {
             running.listens_on(port).then_some(true)
         });
         if ours.await {
-            return Peer { _running: running, _folder: folder, url: format!("http://127.0.0.1:{port}/mcp") };
+            return Peer { _running: running, _folder: folder, url: format!("http://127.0.0.1:{port}/{path}") };
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::{
     pools::{connection_options, endpoint},
     processes::Processes,
-    refresh::{list_error_words, request_error_words},
+    why::{list_error_words, request_error_words},
 };
 use crate::{
     call::words::Words,

@@ -345,7 +345,7 @@ async fn stop(live: Arc<Live>) {
 async fn connect(process: &Arc<Process>, options: Options, ears: Arc<dyn Inbound>) -> Result<Connection, String> {
     let Some((input, output)) = process.take_pipes() else { return Err("its pipes are gone".to_owned()) };
     let opened = Connection::open_pipes(output, input, options, ears).await;
-    opened.map_err(|error| super::refresh::open_error_words(&error))
+    opened.map_err(|error| super::why::open_error_words(&error))
 }
 
 /// Why a process did not become a server, with its exit and its last words.

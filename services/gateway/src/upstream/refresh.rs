@@ -13,8 +13,8 @@ use std::{
 };
 
 use gatehouse_mcp::{
-    client::{Connection, Inbound, OpenError, Reply, RequestError, ServerNotification, ServerRequest},
-    lists::{ListError, ListLimits},
+    client::{Connection, Inbound, Reply, ServerNotification, ServerRequest},
+    lists::ListLimits,
 };
 use gatehouse_types::{Clock, ServerId, Settings};
 use tokio::{
@@ -27,6 +27,7 @@ use uuid::Uuid;
 use super::{
     pools::{Pools, connection_options, endpoint},
     processes::Processes,
+    why::{list_error_words, open_error_words},
 };
 use crate::{
     catalog::{Server, hex},
@@ -378,33 +379,5 @@ impl Inbound for Changes {
 
     fn request(&self, _: ServerRequest) -> Option<futures_util::future::BoxFuture<'static, Reply>> {
         None
-    }
-}
-
-/// A connection that could not be opened, in words for an admin and the model.
-pub(crate) fn open_error_words(error: &OpenError) -> String {
-    match error {
-        OpenError::Request(error) => request_error_words(error),
-        other => other.to_string(),
-    }
-}
-
-/// A list that could not be read, in words for an admin.
-pub(crate) fn list_error_words(error: &ListError) -> String {
-    match error {
-        ListError::Request(error) => request_error_words(error),
-        other => format!("its list cannot be used: {other}"),
-    }
-}
-
-/// A request that failed, in words for an admin.
-pub(crate) fn request_error_words(error: &RequestError) -> String {
-    match error {
-        RequestError::Unauthorized { .. } => {
-            "it does not accept the credentials (401): check the server's headers".to_owned()
-        }
-        RequestError::Forbidden { .. } => "it refuses access (403): check what the credentials allow".to_owned(),
-        RequestError::Http { status: 404, .. } => "there is nothing at this path (404): check the URL".to_owned(),
-        other => gatehouse_types::shown::line(&other.to_string(), 500),
     }
 }

@@ -72,7 +72,7 @@ async fn one_ends_well_when_its_input_is_closed_or_it_is_asked_to() {
     let mut reader =
         Running::start(&sandboxes, perl("reader", "print \"ready\\n\"; <STDIN>; print STDERR \"closed\\n\";")).await;
     assert_eq!(reader.line().await, "ready");
-    let Running { mut process, _input, output: _output } = reader;
+    let Running { process, _input, output: _output } = reader;
     drop(_input);
     process.stop(Duration::from_secs(5)).await;
     assert_eq!(process.stderr_tail(), ["closed"]);

@@ -30,7 +30,7 @@ async fn it_reads_nothing_that_was_not_opened() {
     // Another server's home, with a file that everybody may read.
     let mut other = perl(
         "other",
-        "open(F, '>', '/home/server/token'); print F 'x'; close F; chmod 0644, '/home/server/token'; print \"ready\\n\"; <STDIN>;",
+        "open(F, '>', '/server/token'); print F 'x'; close F; chmod 0644, '/server/token'; print \"ready\\n\"; <STDIN>;",
     );
     other.env = vec![("OTHER_SECRET".into(), SecretString::from("planted-other"))];
     let mut other = Running::start(&sandboxes, other).await;
@@ -42,7 +42,7 @@ async fn it_reads_nothing_that_was_not_opened() {
         try("secret", sub {{ open(my $f, '<', '{secret}') }});
         try("other home", sub {{ open(my $f, '<', '{homes}/homes/other/token') }});
         try("root", sub {{ opendir(my $d, '/root') }});
-        try("home", sub {{ opendir(my $d, '/home/other') }});
+        try("home", sub {{ opendir(my $d, '/home') }});
         try("var", sub {{ opendir(my $d, '/var/lib') }});
         try("sys", sub {{ opendir(my $d, '/sys/kernel') }});
         try("gateway", sub {{ -e "/proc/{gateway}/environ" }});
@@ -77,8 +77,8 @@ async fn it_writes_nowhere_but_at_home_and_in_what_was_opened_for_it() {
             try($place, sub {{ open(my $f, '>', "$place/planted") }});
         }}
         try("device", sub {{ open(my $f, '>', '/dev/sda') || open(my $f, '>', '/dev/vda') }});
-        try("node", sub {{ !system('mknod /home/server/disk b 254 0 2>/dev/null') }});
-        try("mount", sub {{ !system('mount -t tmpfs none /home/server 2>/dev/null') }});
+        try("node", sub {{ !system('mknod /server/disk b 254 0 2>/dev/null') }});
+        try("mount", sub {{ !system('mount -t tmpfs none /server 2>/dev/null') }});
         try("rights", sub {{ !system('setpriv --reuid=0 --clear-groups true 2>/dev/null') }});
         try("sysctl", sub {{ open(my $f, '>', '/proc/sys/kernel/core_pattern') }});
         "#,
@@ -88,7 +88,7 @@ async fn it_writes_nowhere_but_at_home_and_in_what_was_opened_for_it() {
     evil.open = vec![opened(&read, false), opened(&write, true)];
     assert_got_nothing(&printed(&sandboxes, evil).await, 14);
     let allowed = format!(
-        r#"for my $place ('/home/server', '/tmp', '/dev/shm', '{}') {{ try($place, sub {{ open(my $f, '>', "$place/mine") }}); }}"#,
+        r#"for my $place ('/server', '/tmp', '/dev/shm', '{}') {{ try($place, sub {{ open(my $f, '>', "$place/mine") }}); }}"#,
         write.display()
     );
     let mut good = hostile("good", &allowed);

@@ -35,13 +35,13 @@ async fn it_fills_neither_a_disk_nor_tmp() {
     let fill = r#"
         $SIG{XFSZ} = 'IGNORE';
         sub fill { my ($path, $n) = @_; open(my $f, '>', $path) or return 0; my $done = 0; for (1..$n) { last unless defined syswrite($f, 'x' x (1 << 20)); $done++ } $done }
-        print fill('/home/server/large', 50), ' ', fill('/tmp/large', 50) , "\n";
+        print fill('/server/large', 50), ' ', fill('/tmp/large', 50) , "\n";
     "#;
     let limits = Limits { file_bytes: 20 << 20, tmp_bytes: 10 << 20, ..Limits::default() };
     assert_eq!(printed(&sandboxes, Spec { limits, ..perl("fill", fill) }).await, "20 10");
     // Many small files: their home is measured.
     let many =
-        r#"for my $n (1..1000) { open(my $f, '>', "/home/server/$n"); print $f 'x' x (1 << 20); close $f; } sleep 60;"#;
+        r#"for my $n (1..1000) { open(my $f, '>', "/server/$n"); print $f 'x' x (1 << 20); close $f; } sleep 60;"#;
     let limits = Limits { home_bytes: 64 << 20, ..Limits::default() };
     let running = Running::start(&sandboxes, Spec { limits, ..perl("many", many) }).await;
     let exit = running.process.ended().await;

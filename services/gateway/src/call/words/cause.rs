@@ -20,7 +20,7 @@ pub fn not_opened(server: &str, why: &Words) -> (Outcome, Words) {
 
 /// Why a connection could not be opened.
 pub fn cause(error: &OpenError) -> Words {
-    let en = crate::upstream::refresh::open_error_words(error);
+    let en = crate::upstream::why::open_error_words(error);
     let zh = match error {
         OpenError::Request(error) => request(error),
         OpenError::UnsupportedVersion { version } => {
