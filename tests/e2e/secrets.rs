@@ -215,14 +215,13 @@ async fn what_looks_like_a_credential_in_a_servers_error_is_not_kept_in_the_audi
     const KEY: &str = "sk-live-planted-0123456789abcdef";
     let mut gate = Gate::start(Options::default()).await;
     let admin = gate.admin();
-    let on_call = |request: &Request, tool: &str| match tool {
-        "refuse" => {
-            Some(Reply::error(200, &request.id(), -32_000, &format!("upstream said: bad key {KEY}, try again")))
+    let on_call = |request: &Request, tool: &str| {
+        if tool == "refuse" {
+            let words = format!("upstream said: bad key {KEY}, try again");
+            return Some(Reply::error(200, &request.id(), -32_000, &words));
         }
-        _ => {
-            let block = json!({"type": "text", "text": format!("failed with password={KEY} at step 2")});
-            Some(Reply::result(request, &json!({"content": [block], "isError": true})))
-        }
+        let block = json!({"type": "text", "text": format!("failed with password={KEY} at step 2")});
+        Some(Reply::result(request, &json!({"content": [block], "isError": true})))
     };
     let fake = server(vec![reading_tool("refuse"), reading_tool("fail")], on_call).await;
     admin.listed_server("s", &fake.url(), &[]).await;

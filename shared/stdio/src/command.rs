@@ -96,7 +96,7 @@ pub(crate) fn words(spec: &Spec, home: &Home, sandboxed: bool, host: &Host) -> V
         (false, _) => sandbox(&mut words, spec, home, host),
         // Trusted, and still ended with its owner, children and all.
         (true, true) => {
-            words.all(["bwrap", "--die-with-parent", "--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "--"])
+            words.all(["bwrap", "--die-with-parent", "--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "--"]);
         }
         (true, false) => words.all(["setpriv", "--pdeathsig", "KILL", "--"]),
     }

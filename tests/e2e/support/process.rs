@@ -5,10 +5,14 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
 };
 
 use gatehouse_testkit::eventually;
 use gatehouse_types::secret::random_bytes;
+
+/// How long the children of a process may take to notice that it has ended.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A folder that is gone after the test.
 pub(crate) struct Folder(PathBuf);
@@ -28,7 +32,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let removed = fs::remove_dir_all(&self.0);
+        // A browser that has just lost its owner writes for a moment more.
+        let until = Instant::now() + GONE_WITHIN;
+        let mut removed = fs::remove_dir_all(&self.0);
+        while removed.is_err() && Instant::now() < until {
+            std::thread::yield_now();
+            removed = fs::remove_dir_all(&self.0);
+        }
         assert!(std::thread::panicking() || removed.is_ok(), "{removed:?}");
     }
 }

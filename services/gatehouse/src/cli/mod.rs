@@ -56,7 +56,7 @@ use output::{Answer, Out};
 pub(crate) enum Command {
     /// Register MCP servers, look at them, test them
     #[command(subcommand)]
-    Server(server::Command),
+    Server(Box<server::Command>),
     /// Look at tools, override their hints, choose who must say yes, see their risks
     Tools(tools::Tools),
     /// Say which servers and tools sessions may use
@@ -154,7 +154,7 @@ async fn dispatch(command: Command, globals: &Globals, out: &Out) -> Result<u8, 
 
 async fn answer(command: Command, context: &Context) -> Result<Answer, Failure> {
     match command {
-        Command::Server(command) => server::run(command, context).await,
+        Command::Server(command) => server::run(*command, context).await,
         Command::Tools(command) => tools::run(command, context).await,
         Command::Profile(command) => profile::run(command, context).await,
         Command::Session(command) => session::run(command, context).await,

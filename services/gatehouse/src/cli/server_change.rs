@@ -205,7 +205,8 @@ pub(crate) async fn switch(server: &str, enabled: bool, context: &Context) -> Re
 
 async fn change(server: &str, request: pb::UpdateServerRequest, context: &Context) -> Result<Answer, Failure> {
     let mut servers = context.client.servers();
-    let answer = context.client.answer(servers.update_server(request));
+    // Boxed: the request is large, and would make every command larger.
+    let answer = Box::pin(context.client.answer(servers.update_server(request)));
     let response = named(context, answer, &[(Noun::Server, server)]).await?;
     let text = response.server.as_ref().map(|server| server_view::one(server, &context.out)).unwrap_or_default();
     Ok(Answer::new(text, &convert::json("UpdateServerResponse", &response)?))

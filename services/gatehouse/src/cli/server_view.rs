@@ -78,8 +78,8 @@ fn program(fields: Fields, server: &pb::Server, out: &Out) -> Fields {
 /// The last lines of a program, below all else.
 fn last_lines(server: &pb::Server) -> String {
     let lines = server.process.as_ref().map_or(&[][..], |process| &process.stderr);
-    let shown: String = lines.iter().map(|line| format!("  {}\n", super::safe::line(line))).collect();
-    if shown.is_empty() { shown } else { format!("\nIt wrote last:\n{shown}") }
+    let shown: Vec<String> = lines.iter().map(|line| format!("  {}\n", super::safe::line(line))).collect();
+    if shown.is_empty() { String::new() } else { format!("\nIt wrote last:\n{}", shown.concat()) }
 }
 
 fn state(server: &pb::Server) -> Cell {

@@ -191,10 +191,12 @@ impl ServerChange {
             (false, _, Some(_)) => {
                 ("stdio", "is for servers that are programs; this one has a URL: remove it and add another")
             }
-            _ if self.changes_headers() && self.variables != is_program => match self.variables {
-                true => ("set_env", "is for servers that are programs; this one takes `set_headers`"),
-                false => ("set_headers", "is for servers with an endpoint; this one is a program and takes `set_env`"),
-            },
+            _ if self.changes_headers() && self.variables && !is_program => {
+                ("set_env", "is for servers that are programs; this one takes `set_headers`")
+            }
+            _ if self.changes_headers() && !self.variables && is_program => {
+                ("set_headers", "is for servers with an endpoint; this one is a program and takes `set_env`")
+            }
             _ => return Ok(()),
         };
         Err(Error::field(other.0, other.1))
