@@ -116,7 +116,7 @@ impl Process {
 
 /// Starts a program whose specification has been checked.
 pub(crate) async fn start(config: &Config, spec: &Spec, tier: Tier) -> Result<Process, StartError> {
-    let secrets = spec.env.iter().map(|(_, value)| value.clone()).collect();
+    let stderr = Tail::new(spec.env.iter().map(|(_, value)| value.clone()));
     let (config, spec) = (config.clone(), spec.clone());
     let prepared = spawn_blocking(move || {
         let home = home::prepare(&spec.home, &config)?;
@@ -125,8 +125,7 @@ pub(crate) async fn start(config: &Config, spec: &Spec, tier: Tier) -> Result<Pr
     });
     let (plan, command) = prepared.await.map_err(|error| StartError::Supervisor(error.into()))??;
     let started = supervise(plan, command).await.map_err(StartError::Supervisor)?;
-    let stderr = Tail::default();
-    let reading = tokio::spawn(stderr.clone().read(started.stderr, secrets));
+    let reading = tokio::spawn(stderr.clone().read(started.stderr));
     let (read, control) = started.socket.into_split();
     let mut reports = BufReader::new(read).lines();
     let pid = match timeout(START_WITHIN, attend::next(&mut reports)).await {

@@ -1,5 +1,7 @@
 //! Pure: the words of bubblewrap.
 
+use std::{collections::BTreeSet, path::Path};
+
 use crate::{
     Config, Spec,
     home::Home,
@@ -44,16 +46,27 @@ pub(crate) fn words(spec: &Spec, home: &Home, system: &System, config: &Config, 
     for path in ["/tmp", "/dev/shm"] {
         add(&["--perms", "1777", "--size", &tmp, "--tmpfs", path]);
     }
-    for opened in &spec.open {
-        let path = text(&opened.path);
-        add(&[if opened.write { "--bind" } else { "--ro-bind" }, &path, &path]);
+    // The outer ones first: they would cover what is in them. The home last: nothing that was opened may stand in its place.
+    let mut opened: Vec<_> = spec.open.iter().map(|opened| (opened.path.as_path(), opened.write)).collect();
+    opened.sort_unstable();
+    opened.push((&home.path, true));
+    for folder in between(&opened) {
+        add(&["--perms", "0755", "--dir", &text(folder)]);
     }
-    // Last: nothing that was opened may stand in its place.
-    let own = text(&home.path);
-    add(&["--bind", &own, &own, "--ro-bind", helper, HELPER]);
+    for (path, write) in opened {
+        add(&[if write { "--bind" } else { "--ro-bind" }, &text(path), &text(path)]);
+    }
+    add(&["--ro-bind", helper, HELPER]);
     // What bubblewrap made for its own use is memory that could be filled.
     add(&["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--"]);
     words
+}
+
+/// Folders on the way to what is opened. Bubblewrap would make them for root alone.
+fn between<'p>(opened: &[(&'p Path, bool)]) -> BTreeSet<&'p Path> {
+    let within = |path: &Path| opened.iter().any(|(opened, _)| path.starts_with(opened));
+    let above = opened.iter().flat_map(|(path, _)| path.ancestors().skip(1));
+    above.filter(|path| path.parent().is_some() && !within(path)).collect()
 }
 
 #[cfg(test)]
@@ -92,7 +105,7 @@ mod tests {
             "--unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try",
             "--unshare-user --unshare-net",
             "--ro-bind /usr /usr --ro-bind /lib64 /lib64 --symlink usr/bin /bin",
-            "--ro-bind /data/ro /data/ro --bind /data/rw /data/rw --bind /h/s /h/s",
+            "--perms 0755 --dir /data --perms 0755 --dir /h --ro-bind /data/ro /data/ro --bind /data/rw /data/rw --bind /h/s /h/s",
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }
