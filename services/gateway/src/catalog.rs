@@ -24,7 +24,7 @@ use self::{
     clean::{Bounds, Unusable},
     naming::{Names, exposed_names, plain_name},
 };
-use crate::{audit::mask::MaskRules, results::schema::OutputSchema};
+use crate::{audit::mask::MaskRules, registry::stdio::Stdio, results::schema::OutputSchema};
 
 /// A registered server.
 #[derive(Clone)]
@@ -35,9 +35,11 @@ pub struct Server {
     pub name: String,
     /// Whether it offers tools and gets calls.
     pub enabled: bool,
-    /// The MCP endpoint.
+    /// The MCP endpoint; empty for a program.
     pub url: String,
-    /// Fixed headers; the values are secret.
+    /// The program, when it is one.
+    pub stdio: Option<Stdio>,
+    /// Fixed headers, or the environment of a program; the values are secret.
     pub headers: Vec<(String, SecretString)>,
     /// Time for connecting and `initialize`.
     pub connect_timeout: Duration,
@@ -68,12 +70,13 @@ impl Server {
     }
 
     /// A server that is only tried, with the defaults.
-    pub fn unregistered(url: String, headers: Vec<(String, SecretString)>) -> Self {
+    pub fn unregistered(url: String, stdio: Option<Stdio>, headers: Vec<(String, SecretString)>) -> Self {
         Self {
             id: ServerId::new(),
             name: String::new(),
             enabled: true,
             url,
+            stdio,
             headers,
             connect_timeout: Duration::from_secs(20),
             request_timeout: Duration::from_mins(1),
@@ -88,6 +91,7 @@ impl Server {
     fn hash_config(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(self.url.as_bytes());
+        hash.update(self.stdio.as_ref().map(Stdio::to_stored).unwrap_or_default());
         for (name, value) in &self.headers {
             for part in [name.as_str(), value.expose_secret()] {
                 hash.update((part.len() as u64).to_be_bytes());

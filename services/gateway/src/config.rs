@@ -1,6 +1,6 @@
 //! What the service is told.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use gatehouse_outbound::Guard;
 use gatehouse_platform::{
@@ -31,6 +31,8 @@ pub struct Config {
     pub guard: Guard,
     /// Certificate authorities for servers besides the system's, as PEM: the file at `GATEHOUSE_UPSTREAM_CA`.
     pub upstream_ca: Option<String>,
+    /// Where programs that are servers have their homes: the folder `GATEHOUSE_STDIO_HOME`. Without it no program is run.
+    pub stdio_home: Option<PathBuf>,
     /// Host names that the edge answers to: `GATEHOUSE_EDGE_ALLOWED_HOSTS`, besides loopback and the public URL's.
     pub allowed_hosts: Vec<String>,
     /// Origins that browsers may call the edge from: `GATEHOUSE_EDGE_ALLOWED_ORIGINS`.
@@ -58,6 +60,7 @@ impl Config {
             public_url,
             workspace_root: source.optional("GATEHOUSE_WORKSPACE_ROOT"),
             guard,
+            stdio_home: source.optional("GATEHOUSE_STDIO_HOME"),
             upstream_ca: source.file_text("GATEHOUSE_UPSTREAM_CA"),
             allowed_hosts: source.list("GATEHOUSE_EDGE_ALLOWED_HOSTS"),
             allowed_origins: source.list("GATEHOUSE_EDGE_ALLOWED_ORIGINS"),

@@ -9,6 +9,7 @@ mod profiles;
 mod servers;
 mod sessions;
 mod settings;
+mod stdio;
 mod tools;
 mod upstream;
 

@@ -14,6 +14,7 @@ pub mod server;
 pub mod session;
 pub mod setting;
 pub mod state;
+pub mod stdio;
 pub mod text;
 pub mod tool;
 pub mod upstream;

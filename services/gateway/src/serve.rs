@@ -26,7 +26,7 @@ use crate::{
     retention,
     snapshot::{self, Snapshot},
     store::{self, DbError, Pool, replicas},
-    upstream::{Upstream, Upstreams, refresh::Refresher},
+    upstream::{Upstream, Upstreams, processes::Processes, refresh::Refresher},
 };
 
 /// How often this replica says that it lives.
@@ -124,8 +124,16 @@ async fn start(context: &Context, config: Config) -> Result<(Running, RunningSer
         ..ClientConfig::default()
     })?;
     let tasks = TaskTracker::new();
-    let refresher =
-        Arc::new(Refresher::new(Arc::clone(&snapshot), http, pool.clone(), Arc::clone(clock), shutdown.clone()));
+    let processes = Arc::new(Processes::new(config.stdio_home, Arc::clone(clock)));
+    let refresher = Arc::new(Refresher::new(
+        Arc::clone(&snapshot),
+        http,
+        pool.clone(),
+        Arc::clone(clock),
+        Arc::clone(&processes),
+        shutdown.clone(),
+    ));
+    processes.tell(&refresher);
     let upstreams = Arc::new(Upstreams::new(
         Arc::clone(&snapshot),
         Arc::clone(&refresher),

@@ -29,6 +29,7 @@ pub use self::sessions::{Active, Activity, Facts, Principal, Session, Sessions};
 use crate::{
     audit::mask::MaskRules,
     catalog::{Catalog, Server},
+    registry::stdio::Stdio,
     store::{
         self, DbError, Pool, edge_sessions,
         snapshot::{self as rows, KnownDefinitions, ServerRow},
@@ -263,6 +264,7 @@ impl Snapshot {
             name: row.name,
             enabled: row.enabled,
             url: row.url,
+            stdio: row.stdio.as_deref().and_then(Stdio::from_stored),
             headers,
             connect_timeout: Duration::from_millis(u64::from(positive(row.connect_timeout_ms))),
             request_timeout: Duration::from_millis(u64::from(positive(row.request_timeout_ms))),

@@ -7,6 +7,7 @@
 mod facade;
 mod pools;
 mod probe;
+pub mod processes;
 pub mod refresh;
 mod slot;
 
@@ -26,6 +27,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     pools::Pools,
+    processes::Processes,
     refresh::Refresher,
     slot::{Failure, Live, Slot},
 };
@@ -62,6 +64,7 @@ pub struct Upstreams {
     snapshot: Arc<Snapshot>,
     pools: Pools,
     refresher: Arc<Refresher>,
+    processes: Arc<Processes>,
     slots: Mutex<HashMap<(ServerId, SessionId), Arc<Slot>>>,
     tasks: TaskTracker,
 }
@@ -75,22 +78,40 @@ impl Upstreams {
         keyring: Arc<Keyring>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let pools = refresher.pools();
-        Self { pool, keyring, clock, snapshot, pools, refresher, slots: Mutex::default(), tasks: TaskTracker::new() }
+        let (pools, processes) = (refresher.pools(), refresher.processes());
+        Self {
+            pool,
+            keyring,
+            clock,
+            snapshot,
+            pools,
+            refresher,
+            processes,
+            slots: Mutex::default(),
+            tasks: TaskTracker::new(),
+        }
     }
 
     /// The connection of this server and session, with a permit for one request.
     pub async fn acquire(&self, server: &Arc<Server>, session: &Arc<Session>) -> Result<Lease, Acquire> {
         let permit = self.pools.permit(server).await.ok_or(Acquire::Busy)?;
+        if server.stdio.is_some() {
+            let (live, opened) =
+                self.processes.live(server, &self.snapshot.catalog().settings).await.map_err(Acquire::Open)?;
+            if opened {
+                self.refresher.connected(server.id);
+            }
+            return Ok(Lease::new(None, live, permit));
+        }
         let slot = self.slot(server.id, session).ok_or(Acquire::Busy)?;
         slot.touch();
         if let Some(live) = slot.live(server.config_hash()) {
-            return Ok(Lease::new(slot, live, permit));
+            return Ok(Lease::new(Some(slot), live, permit));
         }
         let mut failure = slot.opening.lock().await;
         if let Some(live) = slot.live(server.config_hash()) {
             drop(failure);
-            return Ok(Lease::new(slot, live, permit));
+            return Ok(Lease::new(Some(slot), live, permit));
         }
         // A server that was set right is tried at once.
         if let Some(last) = failure.as_ref()
@@ -109,8 +130,8 @@ impl Upstreams {
                 if let Some(before) = before {
                     self.close_later(before);
                 }
-                let lease = Lease::new(slot, live, permit);
-                self.settle(&lease, session);
+                let lease = Lease::new(Some(Arc::clone(&slot)), live, permit);
+                self.settle(&slot, session);
                 Ok(lease)
             }
             Err(error) => {
@@ -123,18 +144,19 @@ impl Upstreams {
     }
 
     /// While a connection was opened, its session may have been deleted, or its place swept away as unused.
-    fn settle(&self, lease: &Lease, session: &Session) {
-        let key = (lease.slot.server, session.id);
-        self.lock().entry(key).or_insert_with(|| Arc::clone(&lease.slot));
+    fn settle(&self, slot: &Arc<Slot>, session: &Session) {
+        let key = (slot.server, session.id);
+        self.lock().entry(key).or_insert_with(|| Arc::clone(slot));
         if session.ended.is_cancelled() {
             self.session_ended(session.id);
         }
     }
 
     /// Forgets a connection whose MCP session the server does not know any more.
-    pub async fn discard(&self, lease: &Lease) {
-        if lease.slot.remove(&lease.live)
-            && let Err(error) = self.forget(lease.slot.server, lease.slot.session).await
+    pub async fn discard(&self, server: ServerId, lease: &Lease) {
+        let Some(slot) = &lease.slot else { return self.processes.discard(server, &lease.live) };
+        if slot.remove(&lease.live)
+            && let Err(error) = self.forget(slot.server, slot.session).await
         {
             tracing::warn!(error.message = %error, "a stored MCP session could not be removed");
         }
@@ -162,6 +184,7 @@ impl Upstreams {
                 let gone = server.is_none_or(|server| !server.enabled) || slot.session_has_ended();
                 !slot.is_in_use() && (gone || slot.idle_for(idle))
             });
+            self.processes.sweep(&catalog, idle);
             self.pools.keep_only(&catalog);
             metrics::gauge!("gatehouse_upstream_connections")
                 .set(u32::try_from(self.open_connections()).unwrap_or(u32::MAX));
@@ -173,6 +196,7 @@ impl Upstreams {
         self.lock().clear();
         self.tasks.close();
         self.tasks.wait().await;
+        self.processes.stop_all().await;
     }
 
     fn close_where(&self, condition: impl Fn(&Slot) -> bool) {

@@ -9,13 +9,10 @@ use tokio::{
     time::{Duration, timeout},
 };
 
-use crate::{Exit, Status, Usage, wire::Report};
+use crate::{Exit, Usage, wire::Report};
 
 /// Longest wait for the end of stderr when the program has ended: somebody who is not its child may hold it.
 const STDERR_WITHIN: Duration = Duration::from_secs(1);
-
-/// How a program ended whose supervisor was ended.
-pub(crate) const UNKNOWN: Exit = Exit { status: Status::Unknown, why: None };
 
 /// What is known of a program.
 #[derive(Debug, Clone, Default)]
@@ -36,11 +33,11 @@ pub(crate) async fn next(reports: &mut Reports) -> Option<Report> {
 pub(crate) fn follow(mut reports: Reports, mut child: Child, stderr: JoinHandle<()>) -> watch::Receiver<Now> {
     let (sender, receiver) = watch::channel(Now::default());
     tokio::spawn(async move {
-        let mut exit = UNKNOWN;
+        let mut exit = Exit::unknown();
         while let Some(report) = next(&mut reports).await {
             match report {
                 Report::Usage(usage) => sender.send_modify(|now| now.usage = usage),
-                Report::Ended { status, why } => exit = Exit { status, why },
+                Report::Ended { status, why } => exit = Exit::new(status, why),
                 Report::Started(_) | Report::Failed(_) => {}
             }
         }

@@ -7,10 +7,31 @@ use serde::{Deserialize, Serialize};
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
+    /// How, for people; holds nothing of what the program wrote.
+    pub words: String,
+    /// Whether Gatehouse ended it: because it was asked to, or because it took more than it may.
+    pub by_us: bool,
     /// What the system says.
     pub status: Status,
     /// Why Gatehouse ended it, when it did.
     pub why: Option<Why>,
+}
+
+impl Exit {
+    pub(crate) fn new(status: Status, why: Option<Why>) -> Self {
+        let words = why.map_or_else(|| status.to_string(), |why| why.to_string());
+        Self { words, by_us: why.is_some(), status, why }
+    }
+
+    /// How a program ended whose supervisor was ended.
+    pub(crate) fn unknown() -> Self {
+        Self::new(Status::Unknown, None)
+    }
+
+    /// Whether it ended because it was asked to, or because nobody held it any more.
+    pub fn is_stop(&self) -> bool {
+        self.why == Some(Why::Stopped)
+    }
 }
 
 /// What the system says about the end of a program.
@@ -45,7 +66,7 @@ pub struct Usage {
     /// CPU over the last second, in percent of one core.
     pub cpu_percent: u32,
     /// Processes and threads.
-    pub processes: u32,
+    pub processes: u64,
     /// What the home held when it was last measured, in bytes.
     pub home_bytes: u64,
     /// Whether it is paused for having taken too much CPU.
@@ -54,14 +75,16 @@ pub struct Usage {
 
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.why, self.status) {
-            (Some(why), _) => write!(f, "{why}"),
-            (None, Status::Code(0)) => f.write_str("it ended by itself, with status 0"),
-            (None, Status::Code(code)) => write!(f, "it ended by itself, with status {code}"),
-            (None, Status::Signal(signal)) => write!(f, "it was ended by signal {signal}{}", name(signal)),
-            (None, Status::Unknown) => {
-                f.write_str("it ended, and what watched it too: perhaps the machine is out of memory")
-            }
+        f.write_str(&self.words)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Code(code) => write!(f, "it ended with exit status {code}"),
+            Self::Signal(signal) => write!(f, "it was ended by signal {signal}{}", name(signal)),
+            Self::Unknown => f.write_str("it ended, and what watched it too: perhaps the machine is out of memory"),
         }
     }
 }
@@ -100,8 +123,8 @@ mod tests {
 
     #[test]
     fn an_end_is_told_in_words_with_its_cause() {
-        let words = |status, why| Exit { status, why }.to_string();
-        assert_eq!(words(Status::Code(3), None), "it ended by itself, with status 3");
+        let words = |status, why| Exit::new(status, why).to_string();
+        assert_eq!(words(Status::Code(3), None), "it ended with exit status 3");
         assert_eq!(words(Status::Signal(11), None), "it was ended by signal 11 (SIGSEGV)");
         let memory = words(Status::Signal(9), Some(Why::Memory(64 << 20)));
         assert_eq!(memory, "it took more than its 64 MiB of memory and was ended");

@@ -13,7 +13,7 @@ use rustix::{
     process::geteuid,
 };
 
-use crate::{Config, StartError};
+use crate::{Config, HOME, StartError};
 
 /// A folder beside the homes, for what Gatehouse itself writes there. No home has this name: names of homes do not begin with a dot.
 const OWN: &str = ".gatehouse";
@@ -33,14 +33,15 @@ pub(crate) struct Home {
 }
 
 /// Makes what is missing. A home that is there keeps its owner.
-pub(crate) fn prepare(home: &Path, config: &Config) -> Result<Home, StartError> {
+pub(crate) fn prepare(name: &str, config: &Config) -> Result<Home, StartError> {
+    let home = &config.homes.join(name);
     let failed = |error| StartError::Home(home.to_owned(), error);
     let _taking = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
     make(home, &config.homes).map_err(failed)?;
     let user = if geteuid().is_root() { Some(own(home, config)?) } else { None };
     let id = user.unwrap_or_else(|| geteuid().as_raw());
     let etc = config.homes.join(OWN).join(id.to_string());
-    write_etc(&etc, home, id).map_err(failed)?;
+    write_etc(&etc, id).map_err(failed)?;
     Ok(Home { path: home.to_owned(), user, etc })
 }
 
@@ -74,10 +75,9 @@ fn own(home: &Path, config: &Config) -> Result<u32, StartError> {
     Ok(free)
 }
 
-fn write_etc(etc: &Path, home: &Path, id: u32) -> io::Result<()> {
+fn write_etc(etc: &Path, id: u32) -> io::Result<()> {
     fs::create_dir_all(etc)?;
-    let home = home.display();
-    let passwd = format!("root:x:0:0::/:/usr/sbin/nologin\nserver:x:{id}:{id}::{home}:/bin/sh\n");
+    let passwd = format!("root:x:0:0::/:/usr/sbin/nologin\nserver:x:{id}:{id}::{HOME}:/bin/sh\n");
     for (name, text) in [("passwd", passwd), ("group", format!("root:x:0:\nserver:x:{id}:\n"))] {
         let path = etc.join(name);
         // A program that runs may have it mounted: it is replaced only when it differs, and never half.

@@ -26,11 +26,7 @@ mod tail;
 mod wire;
 mod wrap;
 
-use std::{
-    ops::Range,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{io, ops::Range, path::PathBuf, sync::Arc};
 
 use tokio::sync::Mutex;
 
@@ -98,6 +94,15 @@ impl Config {
     }
 }
 
+impl From<PathBuf> for Config {
+    /// The usual, with everything below this folder.
+    fn from(root: PathBuf) -> Self {
+        Self::new(root.join("homes"))
+    }
+}
+
+/// Where a program in [`Tier::Strong`] finds its home.
+pub const HOME: &str = "/home/server";
 /// User ids for programs: above those of people and of Debian's services, below `nobody`.
 pub const USERS: Range<u32> = 61_200..65_000;
 
@@ -134,8 +139,8 @@ pub struct Sandboxes {
 
 impl Sandboxes {
     /// Nothing is touched before the first start or question.
-    pub fn new(config: Config) -> Self {
-        Self { config: Arc::new(config), found: Arc::default() }
+    pub fn new(config: impl Into<Config>) -> Self {
+        Self { config: Arc::new(config.into()), found: Arc::default() }
     }
 
     /// Which tiers can be had here; where one cannot, what is missing and what to do about it.
@@ -150,11 +155,16 @@ impl Sandboxes {
         process::start(&self.config, &spec, tier).await
     }
 
-    /// Removes the home of a server that is gone, with all that is in it.
-    pub async fn forget(&self, home: &Path) -> Result<(), StartError> {
-        plan::check_home(home, &self.config)?;
-        match tokio::fs::remove_dir_all(home).await {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StartError::Home(home.to_owned(), error)),
+    /// Whether any sandbox that the operator allows can be had here; else what is missing, and what to do about it.
+    pub async fn check(&self) -> Result<(), String> {
+        self.tier().await.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// Removes the home of a program that does not run any more, with all that is in it.
+    pub async fn remove_home(&self, name: &str) -> io::Result<()> {
+        plan::check_home(name, &self.config).map_err(io::Error::other)?;
+        match tokio::fs::remove_dir_all(self.config.homes.join(name)).await {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Config, Limits, Opened, Spec, StartError, Tier,
+    Config, HOME, Limits, Opened, Spec, StartError, Tier,
     home::Home,
     system::{ETC, ETC_NETWORK, PATH, System},
     wrap,
@@ -60,12 +60,12 @@ impl Plan {
         };
         let helper_args = helper.split_off(1);
         let helper = if tier == Tier::Strong { wrap::HELPER.to_owned() } else { helper.swap_remove(0) };
-        let path = text(&home.path);
+        let (path, seen) = (text(&home.path), if tier == Tier::Strong { HOME.to_owned() } else { text(&home.path) });
         let stage = Stage {
             program: spec.program.clone(),
             args: spec.args.clone(),
-            env: environment(spec, tier, &path),
-            folder: path.clone(),
+            env: environment(spec, tier, &seen),
+            folder: seen,
             tier,
             user: home.user.filter(|_| tier != Tier::Trusted),
             network: spec.network,
@@ -123,19 +123,18 @@ pub(crate) fn check(spec: &Spec, config: &Config) -> Result<(), StartError> {
             ));
         }
     }
-    check_home(&spec.home, config)?;
+    check_home(&spec.name, config)?;
     if spec.trusted {
         return Ok(());
     }
     spec.open.iter().try_for_each(|opened| check_opened(opened, config))
 }
 
-/// A home is a folder directly below that of all homes.
-pub(crate) fn check_home(home: &Path, config: &Config) -> Result<(), StartError> {
-    let name = home.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+/// A home has a plain name, and is below a folder that has one, too.
+pub(crate) fn check_home(name: &str, config: &Config) -> Result<(), StartError> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if home.parent() != Some(&config.homes) || name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(good) {
-        return refused(format!("{} is not a home below {}", home.display(), config.homes.display()));
+    if name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(good) {
+        return refused(format!("{name:?} cannot be the name of a home"));
     }
     if !config.homes.is_absolute() || config.homes.to_str().is_none() {
         return refused(format!("the folder of homes {} must be an absolute path in UTF-8", config.homes.display()));
@@ -159,6 +158,9 @@ fn check_opened(opened: &Opened, config: &Config) -> Result<(), StartError> {
     // A server that may write where a link lies could lead it anywhere before its next start.
     if real != *path {
         return refused(format!("the opened path {shown} is or passes a link: open {} itself", real.display()));
+    }
+    if real.starts_with(HOME) || Path::new(HOME).starts_with(&real) {
+        return refused(format!("{shown} cannot be opened: the server's home is there"));
     }
     if NEVER.iter().any(|never| real == Path::new(never)) {
         return refused(format!("{shown} cannot be opened as a whole: open what the server needs of it"));

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{Config, Limits, Spec, StartError, Status, Tier, helper::landlock, process};
 
 /// The home of what is started to see whether a sandbox can be had.
-const HOME: &str = "gatehouse-check";
+const CHECKED: &str = "gatehouse-check";
 /// Below this version of its interface Landlock does not stop a program from emptying files.
 const OLDEST_LANDLOCK: u32 = 3;
 
@@ -78,13 +78,13 @@ async fn run(config: &Config, tier: Tier) -> Result<(), String> {
         program: "true".into(),
         args: Vec::new(),
         env: Vec::new(),
-        home: config.homes.join(HOME),
+        name: CHECKED.into(),
         open: Vec::new(),
         network: false,
         trusted: false,
         limits: Limits::default(),
     };
-    let mut process = match process::start(config, &spec, tier).await {
+    let process = match process::start(config, &spec, tier).await {
         Ok(process) => process,
         Err(error @ (StartError::Home(..) | StartError::Supervisor(_))) => {
             let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
@@ -92,8 +92,8 @@ async fn run(config: &Config, tier: Tier) -> Result<(), String> {
         }
         Err(error) => return Err(error.to_string()),
     };
-    drop(process.take_stdin());
-    let exit = process.exited().await;
+    drop(process.take_pipes());
+    let exit = process.ended().await;
     if exit.status == Status::Code(0) { Ok(()) } else { Err(format!("a program in it failed: {exit}")) }
 }
 

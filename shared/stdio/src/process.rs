@@ -7,6 +7,7 @@ use std::{
         unix::net::UnixStream,
     },
     process::Stdio,
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -44,8 +45,7 @@ const KILLED_WITHIN: Duration = Duration::from_secs(10);
 pub struct Process {
     pid: u32,
     tier: Tier,
-    stdin: Option<Stdin>,
-    stdout: Option<Stdout>,
+    pipes: Mutex<Option<(Stdin, Stdout)>>,
     stderr: Tail,
     now: watch::Receiver<Now>,
     /// Closing it ends the program.
@@ -63,19 +63,24 @@ impl Process {
         self.tier
     }
 
-    /// Its input, once.
-    pub fn take_stdin(&mut self) -> Option<Stdin> {
-        self.stdin.take()
+    /// Whether it runs without a sandbox.
+    pub fn is_trusted(&self) -> bool {
+        self.tier == Tier::Trusted
     }
 
-    /// Its output, once.
-    pub fn take_stdout(&mut self) -> Option<Stdout> {
-        self.stdout.take()
+    /// Its input and output. `None` once they were taken.
+    pub fn take_pipes(&self) -> Option<(Stdin, Stdout)> {
+        self.pipes.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Its last [`crate::LINES`] lines of stderr, each bounded, without the values of its environment.
     pub fn stderr_tail(&self) -> Vec<String> {
         self.stderr.lines()
+    }
+
+    /// Adds a line to those, as if the program had written it to stderr: what it printed where only messages belong.
+    pub fn add_to_tail(&self, line: &str) {
+        self.stderr.add(line);
     }
 
     /// What it uses, not older than a second or two.
@@ -84,10 +89,10 @@ impl Process {
     }
 
     /// Waits until it has ended, with all its children.
-    pub async fn exited(&self) -> Exit {
+    pub async fn ended(&self) -> Exit {
         let mut now = self.now.clone();
         let ended = now.wait_for(|now| now.exit.is_some()).await.ok().and_then(|now| now.exit.clone());
-        ended.unwrap_or(attend::UNKNOWN)
+        ended.unwrap_or_else(Exit::unknown)
     }
 
     /// How it ended, if it has.
@@ -95,22 +100,22 @@ impl Process {
         self.now.borrow().exit.clone()
     }
 
-    /// Ends it: its input is closed (whoever took it must have dropped it), after half of `grace` it gets SIGTERM, after the rest it is
-    /// killed with all its children.
-    pub async fn stop(&mut self, grace: Duration) -> Exit {
-        drop(self.stdin.take());
+    /// Ends it: its input is closed, then it is asked by SIGTERM, then killed with all its children, with so much time in between (MCP
+    /// 2025-11-25, basic/lifecycle, shutdown). Whoever has taken its input closes that before.
+    pub async fn stop(&self, grace: Duration) -> Exit {
+        drop(self.take_pipes());
         for message in [Some(wire::TERMINATE), Some(wire::KILL), None] {
-            let wait = if message.is_some() { grace / 2 } else { KILLED_WITHIN };
-            if let Ok(exit) = timeout(wait, self.exited()).await {
+            let wait = if message.is_some() { grace } else { KILLED_WITHIN };
+            if let Ok(exit) = timeout(wait, self.ended()).await {
                 return exit;
             }
             if let Some(message) = message {
-                // It fails when the supervisor has ended, which `exited` tells.
+                // It fails when the supervisor has ended, which `ended` tells.
                 let _ = self.control.try_write(&[message]);
             }
         }
         tracing::error!(process.pid = self.pid, "A killed stdio server is still there");
-        attend::UNKNOWN
+        Exit::unknown()
     }
 }
 
@@ -119,7 +124,7 @@ pub(crate) async fn start(config: &Config, spec: &Spec, tier: Tier) -> Result<Pr
     let stderr = Tail::new(spec.env.iter().map(|(_, value)| value.clone()));
     let (config, spec) = (config.clone(), spec.clone());
     let prepared = spawn_blocking(move || {
-        let home = home::prepare(&spec.home, &config)?;
+        let home = home::prepare(&spec.name, &config)?;
         let command = Command::new(&config.helper[0]);
         Ok((Plan::new(&spec, tier, &home, &config, own_helper(&config)), command))
     });
@@ -143,8 +148,8 @@ pub(crate) async fn start(config: &Config, spec: &Spec, tier: Tier) -> Result<Pr
         }
     };
     let now = attend::follow(reports, started.child, reading);
-    let (stdin, stdout) = (Some(started.stdin), Some(started.stdout));
-    Ok(Process { pid: pid.unsigned_abs(), tier, stdin, stdout, stderr, now, control })
+    let pipes = Mutex::new(Some((started.stdin, started.stdout)));
+    Ok(Process { pid: pid.unsigned_abs(), tier, pipes, stderr, now, control })
 }
 
 fn with_last_line(words: String, stderr: &Tail) -> String {

@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 /// A program, and what it may use.
 #[derive(Debug, Clone)]
 pub struct Spec {
+    /// Names its home below [`crate::Config::homes`], which is made when it is missing, mode 0700: at most 64 ASCII letters, digits, `-` and
+    /// `_`. Within [`crate::Tier::Strong`] it is seen as [`crate::HOME`], else under its own path.
+    pub name: String,
     /// An absolute path, or a name to be found in [`crate::PATH`] (or in the `PATH` of `env`).
     pub program: String,
     /// Its arguments. They are seen by every user of the machine: secrets belong into `env`.
     pub args: Vec<String>,
     /// Its environment, besides `PATH`, `HOME`, `LANG`, `USER` and `TMPDIR`, which it may replace.
     pub env: Vec<(String, SecretString)>,
-    /// The folder that is its own, directly below [`crate::Config::homes`]. Made when it is missing, mode 0700. It is seen under the same
-    /// path from inside.
-    pub home: PathBuf,
     /// Paths besides the system's own and its home.
     pub open: Vec<Opened>,
     /// Whether it may use the network: all of it, this machine's own services among it.

@@ -50,15 +50,24 @@ impl Tail {
         let mut line: Vec<u8> = Vec::new();
         let mut chunk = vec![0; CHUNK_BYTES];
         while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
-            let mut parts = chunk[..count].split(|byte| *byte == b'\n');
-            // The first one goes on where the last chunk ended; each further one begins a line.
-            extend(&mut line, parts.next().unwrap_or_default());
-            for part in parts {
+            let mut rest = &chunk[..count];
+            while let Some(end) = memchr::memchr(b'\n', rest) {
+                extend(&mut line, &rest[..end]);
                 self.push(std::mem::take(&mut line));
-                extend(&mut line, part);
+                rest = &rest[end + 1..];
             }
+            extend(&mut line, rest);
         }
         self.push(line);
+    }
+
+    /// Adds lines that came another way.
+    pub(crate) fn add(&self, text: &str) {
+        for part in text.lines() {
+            let mut line = Vec::new();
+            extend(&mut line, part.as_bytes());
+            self.push(line);
+        }
     }
 
     fn push(&self, line: Vec<u8>) {

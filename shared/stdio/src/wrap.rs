@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use crate::{
-    Config, Spec,
+    Config, HOME, Spec,
     home::Home,
     plan::text,
     system::{ETC, ETC_NETWORK, System},
@@ -49,23 +49,23 @@ pub(crate) fn words(spec: &Spec, home: &Home, system: &System, config: &Config, 
     // The outer ones first: they would cover what is in them. The home last: nothing that was opened may stand in its place.
     let mut opened: Vec<_> = spec.open.iter().map(|opened| (opened.path.as_path(), opened.write)).collect();
     opened.sort_unstable();
-    opened.push((&home.path, true));
-    for folder in between(&opened) {
+    let seen: Vec<&Path> = opened.iter().map(|(path, _)| *path).chain([Path::new(HOME)]).collect();
+    for folder in between(&seen) {
         add(&["--perms", "0755", "--dir", &text(folder)]);
     }
     for (path, write) in opened {
         add(&[if write { "--bind" } else { "--ro-bind" }, &text(path), &text(path)]);
     }
-    add(&["--ro-bind", helper, HELPER]);
+    add(&["--bind", &text(&home.path), HOME, "--ro-bind", helper, HELPER]);
     // What bubblewrap made for its own use is memory that could be filled.
     add(&["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--"]);
     words
 }
 
 /// Folders on the way to what is opened. Bubblewrap would make them for root alone.
-fn between<'p>(opened: &[(&'p Path, bool)]) -> BTreeSet<&'p Path> {
-    let within = |path: &Path| opened.iter().any(|(opened, _)| path.starts_with(opened));
-    let above = opened.iter().flat_map(|(path, _)| path.ancestors().skip(1));
+fn between<'p>(opened: &[&'p Path]) -> BTreeSet<&'p Path> {
+    let within = |path: &Path| opened.iter().any(|opened| path.starts_with(opened));
+    let above = opened.iter().flat_map(|path| path.ancestors().skip(1));
     above.filter(|path| path.parent().is_some() && !within(path)).collect()
 }
 
@@ -81,7 +81,7 @@ mod tests {
             program: "npx".into(),
             args: vec!["-y".into(), "a server".into()],
             env: vec![("KEY".into(), SecretString::from("planted"))],
-            home: "/h/s".into(),
+            name: "s".into(),
             open: vec![
                 Opened { path: "/data/ro".into(), write: false },
                 Opened { path: "/data/rw".into(), write: true },
@@ -105,7 +105,7 @@ mod tests {
             "--unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try",
             "--unshare-user --unshare-net",
             "--ro-bind /usr /usr --ro-bind /lib64 /lib64 --symlink usr/bin /bin",
-            "--perms 0755 --dir /data --perms 0755 --dir /h --ro-bind /data/ro /data/ro --bind /data/rw /data/rw --bind /h/s /h/s",
+            "--ro-bind /data/ro /data/ro --bind /data/rw /data/rw --bind /h/s /home/server",
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }

@@ -160,7 +160,7 @@ async fn with_database(
     let process = Process::start(NAME, &SERVICES, config, telemetry.metrics(), shutdown.clone()).await?;
     let tls =
         Tls { gateway: services.gateway.grpc.tls.is_some(), interaction: services.interaction.grpc.tls.is_some() };
-    let mut tasks = services.start(&process.context);
+    let mut tasks = services.start(&process.context, data.path());
     let announced = tokio::time::timeout(START_TIMEOUT, announce(data, &process.context, tls));
     let file = tokio::select! {
         file = announced => file.map_err(|_| Error::Slow(START_TIMEOUT.as_secs())).flatten(),
@@ -208,7 +208,7 @@ impl Services {
     }
 
     /// Starts all. The gateway ends first: while it drains it still closes cards at the services that it calls.
-    fn start(self, context: &Context) -> JoinSet<Ended> {
+    fn start(self, context: &Context, data: &Path) -> JoinSet<Ended> {
         let mut tasks = JoinSet::new();
         let gateway = context.clone();
         let drained = CancellationToken::new();
@@ -217,6 +217,7 @@ impl Services {
         let drained = drained.drop_guard();
         let in_the_clear = self.interaction.grpc.tls.is_none();
         let mut gateway_config = self.gateway;
+        gateway_config.stdio_home.get_or_insert_with(|| data.join("stdio"));
         tasks.spawn(async move {
             let _drained = drained;
             if in_the_clear {

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use gatehouse_mcp::client::{Answer, Call as CallTag, Progress, RequestError, RequestOptions};
 use gatehouse_mcp::encode::{Params, Piece};
+use gatehouse_stdio::Exit;
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task::block_in_place,
@@ -37,6 +38,8 @@ enum End {
     Answered(Answer),
     Failed(RequestError),
     NotOpened(Words),
+    /// The server is a program, and it ended meanwhile.
+    Crashed(Exit),
     Stopped(words::Stop),
 }
 
@@ -77,6 +80,7 @@ impl Calls {
                 made.unwrap_or_else(|wrong| say(words::not_a_result(server, &wrong)))
             }
             End::Failed(error) => say(words::failed(server, &error, tool.hints, timeout)),
+            End::Crashed(exit) => say(words::crashed(server, &exit.words, tool.hints)),
             End::NotOpened(why) => say(words::not_opened(server, &why)),
             End::Stopped(stop) => say(words::stopped(stop)),
         };
@@ -186,14 +190,15 @@ impl Calls {
                 Err(error) => error,
             };
             if matches!(error, RequestError::SessionGone) {
-                self.upstreams.discard(&lease).await;
+                self.upstreams.discard(tool.server.id, &lease).await;
             }
+            let exit = if matches!(error, RequestError::Lost(_)) { lease.exit().await } else { None };
             match retry(&error, tool.hints, sending.retries) {
                 Retry::Again => {
                     sending.retries += 1;
                     tracing::info!(call.id = %started.id, server.name = tool.server.name, error.message = %error, "call is sent again");
                 }
-                Retry::Stop => return End::Failed(error),
+                Retry::Stop => return exit.map_or(End::Failed(error), End::Crashed),
             }
         }
     }

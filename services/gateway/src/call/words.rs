@@ -3,6 +3,7 @@
 
 mod cards;
 mod cause;
+mod programs;
 
 use std::{borrow::Cow, time::Duration};
 
@@ -12,6 +13,7 @@ use gatehouse_types::{Hints, Locale, shown::block};
 pub use self::{
     cards::{card_closed, denied, no_card, waiting},
     cause::{cause, not_opened},
+    programs::{crashed, no_homes, not_a_server, not_started, pauses},
 };
 use super::decide::Refusal;
 use crate::{

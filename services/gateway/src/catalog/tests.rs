@@ -8,6 +8,7 @@ fn server(name: &str) -> Server {
         name: name.to_owned(),
         enabled: true,
         url: "https://example.com/mcp".to_owned(),
+        stdio: None,
         headers: Vec::new(),
         connect_timeout: Duration::from_secs(20),
         request_timeout: Duration::from_mins(10),

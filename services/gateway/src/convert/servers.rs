@@ -2,7 +2,7 @@
 
 use gatehouse_proto::gateway::v1;
 
-use super::{Change, duration, length, page, timestamp};
+use super::{Change, duration, length, page, stdio, timestamp};
 use crate::{
     audit::mask::{MOST_RULES, MaskRule},
     error::Error,
@@ -55,12 +55,26 @@ impl TryFrom<v1::CreateServerRequest> for NewServer {
             length(given).and_then(server::request_timeout)
         });
         let concurrency = fields.take_some("max_concurrency", request.max_concurrency, server::concurrency);
+        let (url, stdio, headers) = match request.stdio {
+            None => {
+                let url = fields.take("url", server::url(&request.url));
+                (url, None, Headers::checked(&mut fields, "headers", request.headers))
+            }
+            Some(command) => {
+                if !request.url.is_empty() || !request.headers.is_empty() {
+                    fields.wrong("stdio", "is a program, which has no `url` and no `headers`");
+                }
+                let (stdio, env) = stdio::command(&mut fields, command);
+                (String::new(), Some(stdio), env)
+            }
+        };
         let new = Self {
             request_id: fields.take("request_id", text::request_id(&request.request_id)),
             name: fields.take("name", server::name(&request.name)),
             description: fields.take("description", text::description(&request.description)),
-            url: fields.take("url", server::url(&request.url)),
-            headers: Headers::checked(&mut fields, "headers", request.headers),
+            url,
+            stdio,
+            headers,
             connect_timeout: connect.unwrap_or(server::DEFAULT_CONNECT_TIMEOUT),
             request_timeout: wait.unwrap_or(server::DEFAULT_REQUEST_TIMEOUT),
             max_concurrency: concurrency.unwrap_or(server::DEFAULT_CONCURRENCY),
@@ -77,25 +91,27 @@ impl TryFrom<v1::UpdateServerRequest> for Change<ServerChange> {
     fn try_from(request: v1::UpdateServerRequest) -> Result<Self, Error> {
         let mut fields = Fields::new();
         let key = fields.take("server", text::lookup(&request.server));
-        let set_headers = Headers::checked(&mut fields, "set_headers", request.set_headers);
-        for (place, name) in request.remove_headers.iter().enumerate() {
-            let path = format!("remove_headers[{place}]");
-            if place >= header::MOST {
-                fields.wrong("remove_headers", format!("takes at most {} names", header::MOST));
-                break;
+        let variables = !request.set_env.is_empty() || !request.remove_env.is_empty();
+        let (set_headers, remove_headers) = if variables {
+            if !request.set_headers.is_empty() || !request.remove_headers.is_empty() {
+                fields.wrong("set_env", "is for programs, which have no headers");
             }
-            if let Err(words) = header::check_name(name) {
-                fields.wrong(path, words);
-            } else if set_headers.names().any(|set| set.eq_ignore_ascii_case(name)) {
-                fields.wrong(path, "is set by the same request");
-            }
-        }
+            let set = Headers::checked_variables(&mut fields, "set_env", request.set_env);
+            removed(&mut fields, "remove_env", &request.remove_env, &set, crate::registry::stdio::check_variable);
+            (set, request.remove_env)
+        } else {
+            let set = Headers::checked(&mut fields, "set_headers", request.set_headers);
+            removed(&mut fields, "remove_headers", &request.remove_headers, &set, header::check_name);
+            (set, request.remove_headers)
+        };
         let change = ServerChange {
             name: fields.take_some("name", request.name, |name| server::name(&name)),
             description: fields.take_some("description", request.description, |words| text::description(&words)),
             url: fields.take_some("url", request.url, |url| server::url(&url)),
+            stdio: request.stdio.map(|given| stdio::program(&mut fields, "stdio", given)),
+            variables,
             set_headers,
-            remove_headers: request.remove_headers,
+            remove_headers,
             connect_timeout: fields.take_some("connect_timeout", request.connect_timeout, |given| {
                 length(given).and_then(server::connect_timeout)
             }),
@@ -108,6 +124,21 @@ impl TryFrom<v1::UpdateServerRequest> for Change<ServerChange> {
             remove_mask_rules: rules_to_remove(&mut fields, request.remove_mask_rules),
         };
         fields.finish(Self { key, change })
+    }
+}
+
+/// Notes names to remove that are wrong, or that the same request sets.
+fn removed(fields: &mut Fields, field: &str, names: &[String], set: &Headers, check: fn(&str) -> Result<(), String>) {
+    if names.len() > header::MOST {
+        fields.wrong(field, format!("takes at most {} names", header::MOST));
+    }
+    for (place, name) in names.iter().enumerate().take(header::MOST) {
+        let path = format!("{field}[{place}]");
+        if let Err(words) = check(name) {
+            fields.wrong(path, words);
+        } else if set.names().any(|set| set.eq_ignore_ascii_case(name)) {
+            fields.wrong(path, "is set by the same request");
+        }
     }
 }
 
@@ -138,13 +169,19 @@ fn rules_to_remove(fields: &mut Fields, rules: Vec<String>) -> Vec<String> {
 
 impl From<Server> for v1::Server {
     fn from(server: Server) -> Self {
-        let http = v1::StreamableHttp { url: server.url, header_names: server.header_names };
+        let transport = match server.stdio {
+            None => {
+                let http = v1::StreamableHttp { url: server.url, header_names: server.header_names };
+                v1::server::Transport::StreamableHttp(http)
+            }
+            Some(stdio) => v1::server::Transport::Stdio(super::stdio::shown(stdio, server.header_names)),
+        };
         Self {
             id: server.id.to_string(),
             name: server.name,
             description: server.description,
             enabled: server.enabled,
-            transport: Some(v1::server::Transport::StreamableHttp(http)),
+            transport: Some(transport),
             connect_timeout: Some(duration(server.connect_timeout)),
             request_timeout: Some(duration(server.request_timeout)),
             // The rules hold both numbers far below the bound of the type.
@@ -155,6 +192,8 @@ impl From<Server> for v1::Server {
             created_at: Some(timestamp(server.created_at)),
             updated_at: Some(timestamp(server.updated_at)),
             mask_rules: server.mask_rules,
+            // Added by who knows of processes.
+            process: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use gatehouse_proto::gateway::v1;
 use serde::de::IgnoredAny;
 
-use super::duration;
+use super::{duration, stdio};
 use crate::{
     error::Error,
     raw::RawObject,
@@ -18,8 +18,13 @@ use crate::{
 /// What a connection test goes to: `Ok` with the name of a registered server, or a checked URL.
 pub fn test_target(request: v1::TestServerRequest) -> Result<Result<String, TestTarget>, Error> {
     let mut fields = Fields::new();
-    if request.server.is_empty() == request.url.is_empty() {
-        return Err(Error::field("server", "or `url` must be set, and not both"));
+    let given = [!request.server.is_empty(), !request.url.is_empty(), request.stdio.is_some()];
+    if given.iter().filter(|given| **given).count() != 1 {
+        return Err(Error::field("server", "or `url` or `stdio` must be set, and only one of them"));
+    }
+    if let Some(command) = request.stdio {
+        let (stdio, env) = stdio::command(&mut fields, command);
+        return fields.finish(Err(TestTarget::Program { stdio, env }));
     }
     if !request.server.is_empty() {
         let name = fields.take("server", text::lookup(&request.server));

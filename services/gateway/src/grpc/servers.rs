@@ -11,7 +11,7 @@ use crate::{
     error::Error,
     registry::{
         State,
-        server::{NewServer, ServerChange},
+        server::{NewServer, Server, ServerChange},
     },
     store::{self, Made},
 };
@@ -33,18 +33,25 @@ impl Servers {
         Ok(v1::CreateServerResponse { server: Some(made.into_inner().into()) })
     }
 
+    /// With what is to be seen of its process, when it is a program.
+    fn shown(&self, server: Server) -> v1::Server {
+        let process = self.0.upstream.process(server.id);
+        v1::Server { process: process.map(v1::ServerProcess::from), ..v1::Server::from(server) }
+    }
+
     async fn get(&self, request: v1::GetServerRequest) -> Result<v1::GetServerResponse, Error> {
         let key = lookup("server", &request.server)?;
         let mut connection = store::acquire(&self.0.pool).await?;
         let server = store::servers::get(&mut connection, &key).await?;
-        Ok(v1::GetServerResponse { server: Some(server.into()) })
+        Ok(v1::GetServerResponse { server: Some(self.shown(server)) })
     }
 
     async fn list(&self, request: v1::ListServersRequest) -> Result<v1::ListServersResponse, Error> {
         let list = ListServers::try_from(request)?;
         let mut connection = store::acquire(&self.0.pool).await?;
         let rows = store::servers::list(&mut connection, list.after.as_deref(), list.size).await?;
-        let (servers, next_page_token) = paged(rows, list.size, ListServers::token);
+        let (rows, next_page_token) = paged(rows, list.size, ListServers::token);
+        let servers = rows.into_iter().map(|server| self.shown(server)).collect();
         Ok(v1::ListServersResponse { servers, next_page_token })
     }
 

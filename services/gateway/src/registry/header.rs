@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::check::Fields;
+use super::{check::Fields, stdio};
 
 /// Most headers of a server.
 pub const MOST: usize = 32;
@@ -63,6 +63,32 @@ impl Headers {
             } else if checked.iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) {
                 fields.wrong(path(field, &name), "is set twice; letter case does not count in names of headers");
             } else if let Err(words) = check_value(&value) {
+                fields.wrong(path(field, &name), words);
+            } else {
+                checked.push((name, SecretString::from(value)));
+            }
+        }
+        Self(checked)
+    }
+
+    /// The variables of a program's environment, checked; all that is wrong is noted.
+    pub fn checked_variables(
+        fields: &mut Fields,
+        field: &str,
+        given: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let sorted: BTreeMap<String, String> = given.into_iter().collect();
+        if sorted.len() > MOST {
+            fields.wrong(field, format!("takes at most {MOST} variables"));
+            return Self::default();
+        }
+        let mut checked: Vec<(String, SecretString)> = Vec::with_capacity(sorted.len());
+        for (name, value) in sorted {
+            if let Err(words) = stdio::check_variable(&name) {
+                fields.wrong(path(field, &name), words);
+            } else if checked.iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) {
+                fields.wrong(path(field, &name), "is set twice, in another letter case");
+            } else if let Err(words) = stdio::check_variable_value(&value) {
                 fields.wrong(path(field, &name), words);
             } else {
                 checked.push((name, SecretString::from(value)));

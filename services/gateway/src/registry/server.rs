@@ -6,7 +6,9 @@ use gatehouse_types::ServerId;
 use time::OffsetDateTime;
 use url::Url;
 
-use super::{digest::Digest, header::Headers};
+use crate::error::Error;
+
+use super::{digest::Digest, header::Headers, stdio::Stdio};
 
 /// Most characters of a name.
 pub const NAME_CHARS: usize = 32;
@@ -38,9 +40,11 @@ pub struct Server {
     pub description: String,
     /// Whether it offers tools and gets calls.
     pub enabled: bool,
-    /// The MCP endpoint.
+    /// The MCP endpoint; empty for a program.
     pub url: String,
-    /// Names of its fixed headers.
+    /// The program, when it is one.
+    pub stdio: Option<Stdio>,
+    /// Names of its fixed headers, or of the variables of its environment.
     pub header_names: Vec<String>,
     /// Time for connecting and `initialize`.
     pub connect_timeout: Duration,
@@ -115,9 +119,11 @@ pub struct NewServer {
     pub name: String,
     /// Text for people.
     pub description: String,
-    /// See [`url()`].
+    /// See [`url()`]; empty for a program.
     pub url: String,
-    /// Fixed headers.
+    /// The program, when it is one.
+    pub stdio: Option<Stdio>,
+    /// Fixed headers, or the environment.
     pub headers: Headers,
     /// See [`Server::connect_timeout`].
     pub connect_timeout: Duration,
@@ -135,6 +141,7 @@ impl NewServer {
     /// What the request asks for, without the values of headers: a digest of a short secret could be guessed.
     pub fn digest(&self) -> [u8; 32] {
         let digest = Digest::new("server").text(&self.name).text(&self.description).text(&self.url);
+        let digest = self.stdio.iter().fold(digest, |digest, stdio| digest.text(&stdio.to_stored()));
         let digest = digest.number(self.connect_timeout.as_millis()).number(self.request_timeout.as_millis());
         let digest = digest.number(self.max_concurrency.into()).number(self.enabled.into());
         // No name of a header is a rule.
@@ -152,7 +159,11 @@ pub struct ServerChange {
     pub description: Option<String>,
     /// See [`url()`].
     pub url: Option<String>,
-    /// Headers to add or replace.
+    /// The program in place of the one before.
+    pub stdio: Option<Stdio>,
+    /// Whether the headers below are variables of an environment.
+    pub variables: bool,
+    /// Headers, or variables, to add or replace.
     pub set_headers: Headers,
     /// Names of headers to remove; names that the server does not have are no error.
     pub remove_headers: Vec<String>,
@@ -171,6 +182,24 @@ pub struct ServerChange {
 }
 
 impl ServerChange {
+    /// Whether the change is one for a server of this kind; a server cannot change its kind.
+    pub fn fits(&self, is_program: bool) -> Result<(), Error> {
+        let other = match (is_program, &self.url, &self.stdio) {
+            (true, Some(_), _) => {
+                ("url", "is for servers with an endpoint; this one is a program: remove it and add another")
+            }
+            (false, _, Some(_)) => {
+                ("stdio", "is for servers that are programs; this one has a URL: remove it and add another")
+            }
+            _ if self.changes_headers() && self.variables != is_program => match self.variables {
+                true => ("set_env", "is for servers that are programs; this one takes `set_headers`"),
+                false => ("set_headers", "is for servers with an endpoint; this one is a program and takes `set_env`"),
+            },
+            _ => return Ok(()),
+        };
+        Err(Error::field(other.0, other.1))
+    }
+
     /// Whether headers are set or removed.
     pub fn changes_headers(&self) -> bool {
         !self.set_headers.is_empty() || !self.remove_headers.is_empty()
@@ -190,6 +219,7 @@ impl ServerChange {
         self.name.is_none()
             && self.description.is_none()
             && self.url.is_none()
+            && self.stdio.is_none()
             && !self.changes_headers()
             && self.connect_timeout.is_none()
             && self.request_timeout.is_none()
@@ -297,100 +327,4 @@ pub fn concurrency(value: i32) -> Result<u32, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_name_has_no_double_underscore_and_none_at_its_ends() {
-        for good in ["a", "0", "-", "a_b", "a-b", "a--b", &"x".repeat(32)] {
-            assert!(name(good).is_ok(), "{good}");
-        }
-        for bad in ["", "_a", "a_", "a__b", "A", "a.b", "a b", "é", "_", &"x".repeat(33)] {
-            assert!(name(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_url_is_absolute_and_http_and_bare() {
-        for good in ["http://a", "https://mcp.example.com/mcp?x=1", "HTTP://127.0.0.1:8080/", "http://[::1]:1/mcp"] {
-            assert!(url(good).is_ok(), "{good}");
-        }
-        let bad = [
-            "",
-            "mcp",
-            "/mcp",
-            "//a/b",
-            "http:a",
-            "http:/a",
-            "http://",
-            "http:///a",
-            "ftp://a",
-            "file:///etc/passwd",
-            "http://u@a",
-            "http://u:p@a",
-            "http://@a",
-            "http://a#f",
-            "http://a#",
-            "http://a b",
-            " http://a",
-            "http://a\n",
-            "http://a\\b",
-            "http://a:0/",
-            "http://a:99999/",
-            "http://[::1",
-            "https://?q",
-            "javascript:alert(1)",
-        ];
-        for text in bad {
-            assert!(url(text).is_err(), "{text}");
-        }
-        assert!(url(&format!("http://a/{}", "x".repeat(URL_BYTES))).is_err());
-    }
-
-    #[test]
-    fn a_password_in_a_url_is_not_repeated_in_the_words() {
-        assert!(!url("http://user:hidden@a/").unwrap_err().contains("hidden"));
-        assert!(!url("http://user:hidden word@a/").unwrap_err().contains("hidden"));
-    }
-
-    #[test]
-    fn timeouts_are_whole_milliseconds_between_their_bounds() {
-        assert!(connect_timeout(Duration::from_secs(1)).is_ok() && connect_timeout(Duration::from_mins(2)).is_ok());
-        assert!(connect_timeout(Duration::from_millis(999)).is_err());
-        assert!(connect_timeout(Duration::from_millis(120_001)).is_err());
-        assert!(connect_timeout(Duration::from_micros(1_000_500)).is_err());
-        assert!(request_timeout(LONGEST_REQUEST_TIMEOUT).is_ok());
-        assert!(concurrency(0).is_err() && concurrency(-1).is_err() && concurrency(10_001).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn a_url_that_passes_passes_again_and_stays_the_same(
-            text in "https?://[a-z0-9.]{1,12}(:[0-9]{1,5})?(/\\PC{0,12})?",
-        ) {
-            if let Ok(first) = url(&text) {
-                prop_assert_eq!(url(&first), Ok(first));
-            }
-        }
-
-        #[test]
-        fn a_url_that_passes_has_no_credentials_and_no_fragment(text in "\\PC{0,30}", scheme in "https?://") {
-            if let Ok(passed) = url(&format!("{scheme}{text}")) {
-                let parsed = Url::parse(&passed).unwrap();
-                prop_assert!(parsed.username().is_empty() && parsed.password().is_none());
-                prop_assert!(parsed.fragment().is_none());
-            }
-        }
-
-        #[test]
-        fn a_name_that_passes_can_be_split_from_its_tool(text in "[a-z0-9_-]{1,32}", tool in "[a-z_]{1,8}") {
-            if name(&text).is_ok() {
-                let exposed = format!("{text}__{tool}");
-                let (server, _) = exposed.split_once("__").unwrap();
-                prop_assert_eq!(server, text);
-            }
-        }
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gatehouse_types::{CallId, ServerId};
 
-use super::header::Headers;
+use super::{header::Headers, stdio::Stdio};
 
 /// What a connection test goes to.
 #[derive(Debug, Clone)]
@@ -17,6 +17,13 @@ pub enum TestTarget {
         url: String,
         /// Headers to send; checked.
         headers: Headers,
+    },
+    /// A program that is not registered.
+    Program {
+        /// The program; checked.
+        stdio: Stdio,
+        /// Its environment; checked.
+        env: Headers,
     },
 }
 
@@ -53,7 +60,7 @@ impl TestReport {
 /// One step of a connection test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestStep {
-    /// `address`, `connect`, `tls`, `initialize`, `initialized`, `tools`, `resources` or `prompts`.
+    /// `address`, `connect`, `tls`, `process`, `initialize`, `initialized`, `tools`, `resources` or `prompts`.
     pub name: &'static str,
     /// How long it took.
     pub took: Duration,

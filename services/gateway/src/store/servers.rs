@@ -15,6 +15,7 @@ use crate::{
     registry::{
         header::{self, Headers},
         server::{NewServer, Server, ServerChange, ServerState, Status},
+        stdio::Stdio,
     },
 };
 
@@ -24,6 +25,7 @@ struct Row {
     description: String,
     enabled: bool,
     url: String,
+    stdio: Option<String>,
     header_names: Vec<String>,
     mask_rules: Vec<String>,
     connect_timeout_ms: i32,
@@ -52,6 +54,7 @@ impl Row {
             description: self.description,
             enabled: self.enabled,
             url: self.url,
+            stdio: self.stdio.map(|stdio| known("servers.stdio", Stdio::from_stored(&stdio))).transpose()?,
             header_names: self.header_names,
             mask_rules: self.mask_rules,
             connect_timeout: millis("connect_timeout_ms", self.connect_timeout_ms)?,
@@ -79,7 +82,7 @@ impl Row {
 pub async fn get(connection: &mut Connection, key: &str) -> Result<Server, Error> {
     let row = sqlx::query_as!(
         Row,
-        r#"SELECT id, name, description, enabled, url, header_names, mask_rules, connect_timeout_ms,
+        r#"SELECT id, name, description, enabled, url, stdio, header_names, mask_rules, connect_timeout_ms,
                   request_timeout_ms, max_concurrency, created_at, updated_at, state, state_message, state_since, checked_at,
                   protocol_version, server_name, server_version, capabilities, tools_updated_at,
                   (SELECT count(*) FROM tools WHERE server_id = servers.id AND position IS NOT NULL) AS "tool_count!"
@@ -96,7 +99,7 @@ pub async fn get(connection: &mut Connection, key: &str) -> Result<Server, Error
 pub async fn list(connection: &mut Connection, after: Option<&str>, size: usize) -> Result<Vec<Server>, Error> {
     let rows = sqlx::query_as!(
         Row,
-        r#"SELECT id, name, description, enabled, url, header_names, mask_rules, connect_timeout_ms,
+        r#"SELECT id, name, description, enabled, url, stdio, header_names, mask_rules, connect_timeout_ms,
                   request_timeout_ms, max_concurrency, created_at, updated_at, state, state_message, state_since, checked_at,
                   protocol_version, server_name, server_version, capabilities, tools_updated_at,
                   (SELECT count(*) FROM tools WHERE server_id = servers.id AND position IS NOT NULL) AS "tool_count!"
@@ -122,8 +125,8 @@ pub async fn create(
     let inserted = sqlx::query!(
         "INSERT INTO servers (id, name, description, enabled, url, header_names, headers_sealed, connect_timeout_ms,
                               request_timeout_ms, max_concurrency, request_id, request_digest, created_at, updated_at,
-                              mask_rules)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14) ON CONFLICT DO NOTHING",
+                              mask_rules, stdio)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $15) ON CONFLICT DO NOTHING",
         id.uuid(),
         new.name,
         new.description,
@@ -137,7 +140,8 @@ pub async fn create(
         new.request_id,
         digest.as_slice(),
         now,
-        &new.mask_rules
+        &new.mask_rules,
+        new.stdio.as_ref().map(Stdio::to_stored)
     )
     .execute(&mut *connection)
     .await?;
@@ -190,7 +194,7 @@ pub async fn update(
     now: OffsetDateTime,
 ) -> Result<Server, Error> {
     let found = sqlx::query!(
-        "SELECT id, url, header_names, headers_sealed, mask_rules FROM servers WHERE id = $1 OR name = $2
+        "SELECT id, url, stdio, header_names, headers_sealed, mask_rules FROM servers WHERE id = $1 OR name = $2
          ORDER BY (id = $1) IS TRUE DESC LIMIT 1 FOR UPDATE",
         as_id(key),
         key
@@ -202,6 +206,7 @@ pub async fn update(
     if change.is_empty() {
         return get(connection, &id.to_string()).await;
     }
+    change.fits(found.stdio.is_some())?;
     let headers = if change.changes_headers() {
         let kept = change.keeps(&found.header_names);
         let old = if kept.is_empty() {
@@ -213,7 +218,9 @@ pub async fn update(
     } else {
         None
     };
-    let elsewhere = headers.is_some() || change.url.as_ref().is_some_and(|url| *url != found.url);
+    let other_url = change.url.as_ref().is_some_and(|url| *url != found.url);
+    let other_program = change.stdio.as_ref().map(Stdio::to_stored).is_some_and(|stdio| Some(stdio) != found.stdio);
+    let elsewhere = headers.is_some() || other_url || other_program;
     write(connection, keyring, id, change, headers.as_ref(), now).await?;
     if change.changes_mask_rules() {
         write_mask_rules(connection, id, &change.mask_rules(&found.mask_rules)).await?;
@@ -259,7 +266,7 @@ async fn write(
                 headers_sealed = CASE WHEN $5::text[] IS NULL THEN headers_sealed ELSE $6 END,
                 header_names = coalesce($5, header_names), connect_timeout_ms = coalesce($7, connect_timeout_ms),
                 request_timeout_ms = coalesce($8, request_timeout_ms), max_concurrency = coalesce($9, max_concurrency),
-                enabled = coalesce($10, enabled), updated_at = $11
+                enabled = coalesce($10, enabled), updated_at = $11, stdio = coalesce($12, stdio)
          WHERE id = $1",
         id.uuid(),
         change.name,
@@ -271,7 +278,8 @@ async fn write(
         change.request_timeout.map(millis).transpose()?,
         change.max_concurrency.map(|number| unsigned::<i32, _>("max_concurrency", number)).transpose()?,
         change.enabled,
-        now
+        now,
+        change.stdio.as_ref().map(Stdio::to_stored)
     )
     .execute(connection)
     .await;

@@ -22,6 +22,8 @@ pub struct ServerRow {
     pub enabled: bool,
     /// The MCP endpoint.
     pub url: String,
+    /// The program, as JSON, when it is one.
+    pub stdio: Option<String>,
     /// Sealed header values.
     pub headers_sealed: Option<Vec<u8>>,
     /// Milliseconds for connecting.
@@ -61,7 +63,7 @@ pub async fn load(connection: &mut PgConnection, known: &KnownDefinitions) -> Re
     let settings = gatehouse_store::settings::load(connection).await?.settings;
     let servers = sqlx::query_as!(
         ServerRow,
-        "SELECT id, name, enabled, url, headers_sealed, connect_timeout_ms, request_timeout_ms, max_concurrency,
+        "SELECT id, name, enabled, url, stdio, headers_sealed, connect_timeout_ms, request_timeout_ms, max_concurrency,
                 listed_at, state_message, mask_rules
          FROM servers ORDER BY name"
     )

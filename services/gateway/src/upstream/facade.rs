@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Upstreams, probe, refresh::Refresher};
+use super::{Upstreams, probe, processes::Seen, refresh::Refresher};
 use crate::{
     call::{Calls, Listener, Request},
     catalog::{Offer, Server},
@@ -60,10 +60,22 @@ impl Upstream {
             TestTarget::Url { url, headers } => {
                 let headers =
                     headers.to_stored().into_iter().map(|(name, value)| (name.to_owned(), SecretString::from(value)));
-                Server::unregistered(url, headers.collect())
+                Server::unregistered(url, None, headers.collect())
+            }
+            TestTarget::Program { stdio, env } => {
+                let env = env.to_stored().into_iter().map(|(name, value)| (name.to_owned(), SecretString::from(value)));
+                Server::unregistered(String::new(), Some(stdio), env.collect())
             }
         };
+        if server.stdio.is_some() {
+            return Ok(probe::test_program(&server, &self.refresher.processes(), &catalog.settings).await);
+        }
         Ok(probe::test(&server, self.refresher.pools().separate(), &catalog.settings).await)
+    }
+
+    /// The process of a server that is a program, at this replica.
+    pub fn process(&self, server: ServerId) -> Option<Seen> {
+        self.refresher.processes().seen(server)
     }
 
     /// Lists a server's tools now and stores them. Gives whether anything changed.

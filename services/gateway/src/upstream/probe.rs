@@ -12,9 +12,11 @@ use tokio::time::Instant;
 
 use super::{
     pools::{connection_options, endpoint},
+    processes::Processes,
     refresh::{list_error_words, request_error_words},
 };
 use crate::{
+    call::words::Words,
     catalog::Server,
     registry::upstream::{TestReport, TestStep},
 };
@@ -40,6 +42,32 @@ pub(super) async fn test(server: &Server, http: HttpClient, settings: &Settings)
     lists(&mut report, &connection).await;
     connection.close().await;
     report
+}
+
+/// Tests a program: the process that serves, when it is registered, else one that is started for this alone.
+pub(super) async fn test_program(server: &Server, processes: &Processes, settings: &Settings) -> TestReport {
+    let mut report = TestReport::default();
+    let began = Instant::now();
+    if server.name.is_empty() {
+        let work = async |opened: Result<&Connection, &Words>| take_program(&mut report, began, opened).await;
+        processes.try_program(server, settings, work).await;
+        return report;
+    }
+    let live = processes.live(server, settings).await;
+    let opened = live.as_ref().map(|(live, _)| &live.connection);
+    take_program(&mut report, began, opened).await;
+    report
+}
+
+async fn take_program(report: &mut TestReport, began: Instant, opened: Result<&Connection, &Words>) {
+    match opened {
+        Ok(connection) => {
+            report.pass("process", began, "the program runs".to_owned());
+            report.initialized(began, connection);
+            lists(report, connection).await;
+        }
+        Err(why) => report.fail("process", began, why.en.clone().into_owned(), "NOT_STARTED"),
+    }
 }
 
 async fn reach(report: &mut TestReport, http: &HttpClient, target: &Target, connect_timeout: Duration) -> bool {
@@ -83,13 +111,7 @@ async fn initialize(
     };
     match opened {
         Ok(connection) => {
-            let view = connection.view();
-            let (name, version) = view.server();
-            report.server_name = name.unwrap_or_default().into_owned();
-            report.server_version = version.unwrap_or_default().into_owned();
-            view.capabilities.map_or("{}", |raw| raw.get()).clone_into(&mut report.capabilities);
-            connection.protocol_version().clone_into(&mut report.protocol_version);
-            report.pass("initialize", began, format!("it speaks MCP {}", report.protocol_version));
+            report.initialized(began, &connection);
             Some(connection)
         }
         Err(error) => {
@@ -131,6 +153,16 @@ async fn lists(report: &mut TestReport, connection: &Connection) {
 }
 
 impl TestReport {
+    fn initialized(&mut self, began: Instant, connection: &Connection) {
+        let view = connection.view();
+        let (name, version) = view.server();
+        self.server_name = name.unwrap_or_default().into_owned();
+        self.server_version = version.unwrap_or_default().into_owned();
+        view.capabilities.map_or("{}", |raw| raw.get()).clone_into(&mut self.capabilities);
+        connection.protocol_version().clone_into(&mut self.protocol_version);
+        self.pass("initialize", began, format!("it speaks MCP {}", self.protocol_version));
+    }
+
     fn pass(&mut self, name: &'static str, began: Instant, message: String) {
         self.steps.push(TestStep { name, took: began.elapsed(), message, failure: None });
     }

@@ -24,7 +24,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
-use super::pools::{Pools, connection_options, endpoint};
+use super::{
+    pools::{Pools, connection_options, endpoint},
+    processes::Processes,
+};
 use crate::{
     catalog::{Server, hex},
     raw::RawObject,
@@ -53,6 +56,7 @@ pub struct Refresher {
     clock: Arc<dyn Clock>,
     snapshot: Arc<Snapshot>,
     pools: Pools,
+    processes: Arc<Processes>,
     shutdown: CancellationToken,
     works: Mutex<HashMap<ServerId, Arc<Work>>>,
     tasks: TaskTracker,
@@ -95,9 +99,11 @@ impl Refresher {
         http: gatehouse_outbound::HttpClient,
         pool: Pool,
         clock: Arc<dyn Clock>,
+        processes: Arc<Processes>,
         shutdown: CancellationToken,
     ) -> Self {
         Self {
+            processes,
             pool,
             clock,
             snapshot,
@@ -106,6 +112,10 @@ impl Refresher {
             works: Mutex::default(),
             tasks: TaskTracker::new(),
         }
+    }
+
+    pub(super) fn processes(&self) -> Arc<Processes> {
+        Arc::clone(&self.processes)
     }
 
     pub(super) fn pools(&self) -> Pools {
@@ -243,7 +253,7 @@ impl Refresher {
             return done;
         };
         done.config_hash = Some(server.config_hash());
-        let listed = timeout(WHOLE, list(server, &self.pools, &catalog.settings)).await;
+        let listed = timeout(WHOLE, self.list(server, &catalog.settings)).await;
         let listed = listed.unwrap_or_else(|_| Err("its tools could not be listed in time".to_owned()));
         done.read_at = listed.as_ref().map_or(done.read_at, |listed| listed.read_at);
         done.result = self.store(id, listed).await.unwrap_or_else(|error| {
@@ -274,6 +284,15 @@ impl Refresher {
         Ok(result)
     }
 
+    /// Lists a server over a connection of its own, or through its process, of which there is only one.
+    async fn list(&self, server: &Server, settings: &Settings) -> Result<Listed, String> {
+        if server.stdio.is_none() {
+            return list_over_http(server, &self.pools, settings).await;
+        }
+        let (live, _) = self.processes.live(server, settings).await.map_err(|why| why.en.into_owned())?;
+        list_with(&live.connection, settings, &Changes::default()).await
+    }
+
     fn work(&self, server: ServerId) -> Arc<Work> {
         let mut works = self.works.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(works.entry(server).or_default())
@@ -281,7 +300,7 @@ impl Refresher {
 }
 
 /// Lists a server over a connection of its own.
-async fn list(server: &Server, pools: &Pools, settings: &Settings) -> Result<Listed, String> {
+async fn list_over_http(server: &Server, pools: &Pools, settings: &Settings) -> Result<Listed, String> {
     let changes = Arc::new(Changes::default());
     let mut options = connection_options(server, settings);
     options.most_message_bytes = settings.max_list_bytes as usize;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use gatehouse_mcp::client::Connection;
+use gatehouse_stdio::{Exit, Process};
 use gatehouse_types::{ServerId, SessionId};
 use tokio::{
     sync::{Mutex, Notify, OwnedSemaphorePermit},
@@ -15,11 +16,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::processes::exit_of;
 use crate::call::words::Words;
 
 /// A connection that was opened.
 pub(super) struct Live {
     pub(super) connection: Connection,
+    /// The process, when the server is a program.
+    pub(super) process: Option<Arc<Process>>,
     config_hash: [u8; 32],
     in_use: AtomicU64,
     freed: Notify,
@@ -48,14 +52,19 @@ pub(super) struct Slot {
 
 /// A connection in use by one request, with the server's permit.
 pub struct Lease {
-    pub(super) slot: Arc<Slot>,
+    /// Its place; `None` for a process, which has one of its own.
+    pub(super) slot: Option<Arc<Slot>>,
     pub(super) live: Arc<Live>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Live {
     pub(super) fn new(connection: Connection, config_hash: [u8; 32]) -> Self {
-        Self { connection, config_hash, in_use: AtomicU64::new(0), freed: Notify::new() }
+        Self { connection, process: None, config_hash, in_use: AtomicU64::new(0), freed: Notify::new() }
+    }
+
+    pub(super) fn of_process(connection: Connection, config_hash: [u8; 32], process: Arc<Process>) -> Self {
+        Self { process: Some(process), ..Self::new(connection, config_hash) }
     }
 
     /// Returns when no request uses it.
@@ -88,6 +97,11 @@ impl Slot {
     /// The connection, when it was opened with this configuration.
     pub(super) fn live(&self, config_hash: [u8; 32]) -> Option<Arc<Live>> {
         self.live.load_full().filter(|live| live.config_hash == config_hash)
+    }
+
+    /// The connection, whatever it was opened with.
+    pub(super) fn current(&self) -> Option<Arc<Live>> {
+        self.live.load_full()
     }
 
     pub(super) fn put(&self, live: Arc<Live>) -> Option<Arc<Live>> {
@@ -128,7 +142,7 @@ impl Slot {
 }
 
 impl Lease {
-    pub(super) fn new(slot: Arc<Slot>, live: Arc<Live>, permit: OwnedSemaphorePermit) -> Self {
+    pub(super) fn new(slot: Option<Arc<Slot>>, live: Arc<Live>, permit: OwnedSemaphorePermit) -> Self {
         live.in_use.fetch_add(1, Ordering::AcqRel);
         Self { slot, live, _permit: permit }
     }
@@ -137,11 +151,18 @@ impl Lease {
     pub fn connection(&self) -> &Connection {
         &self.live.connection
     }
+
+    /// How the server's process ended, when it is a program and has ended.
+    pub async fn exit(&self) -> Option<Exit> {
+        exit_of(&self.live).await
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.slot.touch();
+        if let Some(slot) = &self.slot {
+            slot.touch();
+        }
         if self.live.in_use.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.live.freed.notify_waiters();
         }

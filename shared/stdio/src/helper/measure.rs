@@ -72,7 +72,7 @@ impl Measure {
         let usage = Usage {
             memory_bytes: memory + self.nameless.0,
             cpu_percent: self.cpu(members, now),
-            processes: inner.iter().map(|member| member.threads).sum(),
+            processes: inner.iter().map(|member| u64::from(member.threads)).sum(),
             home_bytes: self.home_bytes + self.nameless.1,
             paused: self.cpu.paused,
         };
@@ -90,7 +90,7 @@ impl Measure {
             usage if usage.memory_bytes > limits.memory_bytes => Some(Why::Memory(limits.memory_bytes)),
             usage if usage.home_bytes > limits.home_bytes => Some(Why::Home(limits.home_bytes)),
             // Where the kernel counts, it lets it come this far and no further.
-            usage if usage.processes > limits.processes => Some(Why::Processes(limits.processes)),
+            usage if usage.processes > u64::from(limits.processes) => Some(Why::Processes(limits.processes)),
             _ => None,
         }
     }

@@ -34,6 +34,8 @@ const TELL_EVERY: u32 = 4;
 const MESSAGE_BYTES: u64 = 4_096;
 /// Bubblewrap is two processes before the program: one outside, and the first inside.
 const WRAPPED: usize = 3;
+/// The allocator of `gatehouse` starts a thread of its own, and only a process of one thread may get a user namespace.
+const ONE_THREAD: (&str, &str) = ("_RJEM_MALLOC_CONF", "background_thread:false");
 /// What the stage says when nothing is left but to execute the program.
 pub(super) const READY: &[u8] = b"+";
 
@@ -79,7 +81,7 @@ fn start(plan: &Plan, files: Vec<OwnedFd>) -> Result<(Pid, File), String> {
     let (said, says) = io::pipe().map_err(failed)?;
     let words: Vec<&String> = plan.wrapper.iter().chain([&plan.helper]).chain(&plan.helper_args).collect();
     let mut command = Command::new(words[0]);
-    command.args(&words[1..]).arg(STAGE).env_clear().env("PATH", PATH);
+    command.args(&words[1..]).arg(STAGE).env_clear().env("PATH", PATH).envs([ONE_THREAD]);
     command.stdin(Stdio::from(OwnedFd::from(far))).stdout(Stdio::from(output));
     let child = match command.spawn() {
         Ok(child) => Pid::from_child(&child),
@@ -196,7 +198,7 @@ impl Watched<'_> {
             tree::signal(&members, self.depth, Signal::CONT);
         }
         self.paused = self.measure.paused();
-        if round % TELL_EVERY == 0 {
+        if round.is_multiple_of(TELL_EVERY) {
             self.tell_usage(usage);
         }
         false

@@ -40,8 +40,9 @@ async fn files_outside_are_neither_read_nor_listed_nor_written_nor_removed() {
 async fn a_home_of_another_server_is_closed_and_ones_own_is_kept() {
     for tier in SANDBOXES {
         let world = World::new(tier);
-        let (own, other) = (world.path("homes/own/kept"), world.path("homes/other/kept"));
-        let spec = Spec { home: world.root.join("homes/other"), ..world.spec(&["write", &other]) };
+        let (own, other) = (world.own("kept"), world.path("homes/other/kept"));
+        let there = if tier == Tier::Strong { world.own("kept") } else { other.clone() };
+        let spec = Spec { name: "other".into(), ..world.spec(&["write", &there]) };
         assert_eq!(world.attempt_spec(spec).await, "got written");
         open_up(&world.root.join("homes/other"), 0o777);
         world.denied(&world.attempt(&["read", &other]).await);

@@ -12,20 +12,22 @@ use tokio::io::AsyncWriteExt as _;
 use crate::world::{PROGRAMS, World, is_alive, line, open_up, program, until, with_word};
 
 const ALL: [Tier; 3] = [Tier::Strong, Tier::Weak, Tier::Trusted];
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_millis(500);
+/// How long a program has that ends by itself.
+const LONG: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn what_is_written_comes_back_and_the_end_of_the_input_ends_it() {
     for tier in ALL {
         let world = World::new(tier);
-        let mut process = world.start(&["echo"]).await;
-        let (mut input, mut output) = (process.take_stdin().expect("input"), process.take_stdout().expect("output"));
+        let process = world.start(&["echo"]).await;
+        let (mut input, mut output) = process.take_pipes().expect("its pipes");
         assert_eq!(line(&mut output).await, "ready");
         input.write_all(b"hello\n").await.expect("it listens");
         assert_eq!(line(&mut output).await, "hello");
         until("its use is measured", || process.usage().memory_bytes > 0 && process.usage().processes == 1).await;
         drop(input);
-        let exit = process.exited().await;
+        let exit = process.ended().await;
         assert_eq!((exit.status, exit.why), (Status::Code(0), None), "{tier:?}: {exit}");
     }
 }
@@ -35,10 +37,11 @@ async fn a_stopped_program_leaves_no_descendant_not_even_one_that_went_its_own_w
     for (number, tier) in ALL.into_iter().enumerate() {
         let world = World::new(tier);
         let seconds = format!("{}9{}", number + 1, std::process::id());
-        let mut process = world.start(&["orphan", &seconds]).await;
-        let mut output = process.take_stdout().expect("the output");
+        let process = world.start(&["orphan", &seconds]).await;
+        let (input, mut output) = process.take_pipes().expect("its pipes");
         assert_eq!(line(&mut output).await, "orphaned 0", "{:?}", process.stderr_tail());
         until("the orphan runs", || !with_word(&seconds).is_empty()).await;
+        drop(input);
         let exit = process.stop(GRACE).await;
         assert_eq!(with_word(&seconds), Vec::<u32>::new(), "{tier:?}: {exit}");
     }
@@ -49,11 +52,11 @@ async fn the_descendants_of_a_program_that_has_ended_by_itself_are_gone_too() {
     for (number, tier) in ALL.into_iter().enumerate() {
         let world = World::new(tier);
         let seconds = format!("{}8{}", number + 1, std::process::id());
-        let mut process = world.start(&["orphan", &seconds]).await;
-        let mut output = process.take_stdout().expect("the output");
+        let process = world.start(&["orphan", &seconds]).await;
+        let (input, mut output) = process.take_pipes().expect("its pipes");
         assert_eq!(line(&mut output).await, "orphaned 0", "{:?}", process.stderr_tail());
-        drop(process.take_stdin());
-        process.exited().await;
+        drop(input);
+        process.ended().await;
         assert_eq!(with_word(&seconds), Vec::<u32>::new(), "{tier:?}");
     }
 }
@@ -65,8 +68,9 @@ async fn who_does_not_listen_is_killed_after_the_grace_and_who_drops_it_kills_it
         let script = "trap '' TERM; exec \"$0\" deaf";
         let hostile = world.path("programs/gatehouse-stdio-hostile");
         let spec = Spec { program: "sh".into(), ..world.spec(&["-c", script, &hostile]) };
-        let mut process = world.start_spec(spec).await.unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(line(&mut process.take_stdout().expect("the output")).await, "ready");
+        let process = world.start_spec(spec).await.unwrap_or_else(|error| panic!("{error}"));
+        let (_input, mut output) = process.take_pipes().expect("its pipes");
+        assert_eq!(line(&mut output).await, "ready");
         let exit = process.stop(GRACE).await;
         assert_eq!((exit.status, exit.why), (Status::Signal(9), Some(Why::Stopped)), "{tier:?}");
         let dropped = world.start(&["echo"]).await;
@@ -85,7 +89,7 @@ async fn a_crash_is_told_with_its_signal_and_a_status_with_its_number() {
             let mut spec = world.spec(&["-c", script]);
             spec.program = "sh".into();
             let process = world.start_spec(spec).await.unwrap_or_else(|error| panic!("{error}"));
-            let exit = process.exited().await;
+            let exit = process.ended().await;
             assert_eq!((exit.status, exit.why), (status, None), "{tier:?}: {exit}");
             assert!(status != Status::Code(3) || process.stderr_tail() == ["last"], "{:?}", process.stderr_tail());
         }
@@ -99,10 +103,10 @@ async fn an_owner_that_waits() {
     let mut held = Vec::new();
     for (number, tier) in ALL.into_iter().enumerate() {
         let world = World::new(tier);
-        let mut process = world.start(&["orphan", &format!("{}{seconds}", number + 1)]).await;
-        let mut output = process.take_stdout().expect("the output");
+        let process = world.start(&["orphan", &format!("{}{seconds}", number + 1)]).await;
+        let (input, mut output) = process.take_pipes().expect("its pipes");
         assert_eq!(line(&mut output).await, "orphaned 0", "{:?}", process.stderr_tail());
-        held.push((process, output, world));
+        held.push((process, input, output, world));
     }
     std::future::pending::<()>().await;
 }
@@ -135,9 +139,12 @@ async fn many_starts_and_stops_leave_no_process_no_file_and_no_memory() {
     for tier in ALL {
         let world = World::new(tier);
         let cycle = async || {
-            let mut process = world.start(&["echo"]).await;
-            drop(process.take_stdin());
-            process.stop(GRACE).await
+            let process = world.start(&["echo"]).await;
+            let (input, output) = process.take_pipes().expect("its pipes");
+            drop(input);
+            let exit = process.stop(LONG).await;
+            drop(output);
+            exit
         };
         for _ in 0..3 {
             cycle().await;

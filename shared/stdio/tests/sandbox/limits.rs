@@ -13,7 +13,7 @@ const SANDBOXES: [Tier; 2] = [Tier::Strong, Tier::Weak];
 async fn ended(world: &World, words: &[&str], limits: Limits) -> Why {
     let process =
         world.start_spec(Spec { limits, ..world.spec(words) }).await.unwrap_or_else(|error| panic!("{error}"));
-    let exit = timeout(WITHIN, process.exited()).await.expect("it is ended");
+    let exit = timeout(WITHIN, process.ended()).await.expect("it is ended");
     exit.why.unwrap_or_else(|| panic!("{:?} {words:?}: {exit}", world.tier))
 }
 
@@ -33,11 +33,11 @@ async fn who_fills_the_disk_is_ended_and_no_file_grows_too_large() {
     let limits = Limits { home_bytes: 64 << 20, file_bytes: 8 << 20, tmp_bytes: 16 << 20, ..Limits::default() };
     for tier in SANDBOXES {
         let world = World::new(tier);
-        assert_eq!(ended(&world, &["fill-disk", &world.path("homes/own")], limits).await, Why::Home(64 << 20));
-        world.sandboxes.forget(&world.root.join("homes/own")).await.unwrap_or_else(|error| panic!("{error}"));
-        let spec = Spec { limits, ..world.spec(&["fill-file", &world.path("homes/own/large")]) };
+        assert_eq!(ended(&world, &["fill-disk", &world.own("")], limits).await, Why::Home(64 << 20));
+        world.sandboxes.remove_home("own").await.expect("it is removed");
+        let spec = Spec { limits, ..world.spec(&["fill-file", &world.own("large")]) };
         let process = world.start_spec(spec).await.unwrap_or_else(|error| panic!("{error}"));
-        let exit = process.exited().await;
+        let exit = process.ended().await;
         // The kernel sends a signal, which ends those who do not expect it.
         assert_eq!((exit.status, exit.why), (Status::Signal(25), None), "{exit}");
         assert_eq!(std::fs::metadata(world.path("homes/own/large")).expect("it is there").len(), 8 << 20);
@@ -53,10 +53,10 @@ async fn processes_and_open_files_come_to_an_end() {
     let limits = Limits { processes: 24, open_files: 64, ..Limits::default() };
     for tier in SANDBOXES {
         let world = World::new(tier);
-        let mut process =
+        let process =
             world.start_spec(Spec { limits, ..world.spec(&["fork"]) }).await.unwrap_or_else(|error| panic!("{error}"));
-        let said = read_all(&mut process).await;
-        let exit = timeout(WITHIN, process.exited()).await.expect("it ends");
+        let said = read_all(&process).await;
+        let exit = timeout(WITHIN, process.ended()).await.expect("it ends");
         // Where the kernel counts for this program alone it is denied, else it is ended.
         assert!(said.contains("denied") || exit.why == Some(Why::Processes(24)), "{tier:?}: {said} {exit}");
         let said = world.attempt_spec(Spec { limits, ..world.spec(&["open-files"]) }).await;
@@ -69,7 +69,7 @@ async fn who_takes_too_much_cpu_is_paused_and_not_ended() {
     for tier in SANDBOXES {
         let world = World::new(tier);
         let limits = Limits { cpu_percent: 20, ..Limits::default() };
-        let mut process =
+        let process =
             world.start_spec(Spec { limits, ..world.spec(&["spin"]) }).await.unwrap_or_else(|error| panic!("{error}"));
         until("it is paused", || process.usage().paused).await;
         until("it goes on", || !process.usage().paused).await;
@@ -98,8 +98,8 @@ fn ticks(pid: u32) -> u64 {
 async fn a_flood_on_stderr_neither_blocks_nor_grows_and_holds_no_secret() {
     for tier in ALL {
         let world = World::new(tier);
-        let mut process = world.start(&["flood"]).await;
-        let mut output = process.take_stdout().expect("the output");
+        let process = world.start(&["flood"]).await;
+        let (input, mut output) = process.take_pipes().expect("its pipes");
         assert_eq!(line(&mut output).await, "flooded");
         until("the last line is there", || {
             process.stderr_tail().last().is_some_and(|last| last.contains("the key is"))
@@ -108,6 +108,7 @@ async fn a_flood_on_stderr_neither_blocks_nor_grows_and_holds_no_secret() {
         let tail = process.stderr_tail();
         assert_eq!(tail.len(), gatehouse_stdio::LINES);
         assert!(tail.iter().all(|line| line.chars().count() <= 500 && !line.contains("planted-secret")), "{tail:?}");
+        drop(input);
         process.stop(Duration::from_secs(10)).await;
         assert!(!is_alive(process.pid()));
     }

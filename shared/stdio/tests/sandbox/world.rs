@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use gatehouse_stdio::{Allowed, Config, Limits, Opened, Process, Sandboxes, Spec, StartError, Tier};
+use gatehouse_stdio::{Allowed, Config, HOME, Limits, Opened, Process, Sandboxes, Spec, StartError, Tier};
 use secrecy::SecretString;
 use tokio::{io::AsyncReadExt as _, time::timeout};
 
 /// Longest time for anything here.
-pub(crate) const WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const WITHIN: Duration = Duration::from_mins(1);
 /// Where the programs are, when they are not where they were built.
 pub(crate) const PROGRAMS: &str = "GATEHOUSE_TEST_PROGRAMS";
 
@@ -59,7 +59,7 @@ impl World {
             program: self.path("programs/gatehouse-stdio-hostile"),
             args: words.iter().map(|&word| word.to_owned()).collect(),
             env: vec![("KEY".into(), SecretString::from("planted-secret"))],
-            home: self.root.join("homes/own"),
+            name: "own".into(),
             open: vec![Opened { path: self.root.join("programs"), write: false }],
             network: false,
             trusted: self.tier == Tier::Trusted,
@@ -69,6 +69,11 @@ impl World {
 
     pub(crate) fn path(&self, below: &str) -> String {
         self.root.join(below).to_string_lossy().into_owned()
+    }
+
+    /// Something in the home of the hostile program, as that sees it.
+    pub(crate) fn own(&self, below: &str) -> String {
+        if self.tier == Tier::Strong { format!("{HOME}/{below}") } else { self.path(&format!("homes/own/{below}")) }
     }
 
     pub(crate) async fn start(&self, words: &[&str]) -> Process {
@@ -87,9 +92,9 @@ impl World {
     }
 
     pub(crate) async fn attempt_spec(&self, spec: Spec) -> String {
-        let mut process = self.start_spec(spec).await.unwrap_or_else(|error| panic!("{error}"));
-        let said = read_all(&mut process).await;
-        let exit = timeout(WITHIN, process.exited()).await.expect("it ends");
+        let process = self.start_spec(spec).await.unwrap_or_else(|error| panic!("{error}"));
+        let said = read_all(&process).await;
+        let exit = timeout(WITHIN, process.ended()).await.expect("it ends");
         if said.is_empty() { format!("{exit} {:?}", process.stderr_tail()) } else { said }
     }
 
@@ -106,10 +111,11 @@ impl Drop for World {
     }
 }
 
-pub(crate) async fn read_all(process: &mut Process) -> String {
+pub(crate) async fn read_all(process: &Process) -> String {
     let mut said = String::new();
-    let mut output = process.take_stdout().expect("the output");
+    let (input, mut output) = process.take_pipes().expect("its pipes");
     timeout(WITHIN, output.read_to_string(&mut said)).await.expect("the output ends").expect("text");
+    drop(input);
     said.trim().to_owned()
 }
 
