@@ -95,6 +95,7 @@ install_python() {
 
 install_rust() {
   command -v cargo >/dev/null || die "Rust is missing: install rustup, then come back"
+  debian bwrap bubblewrap # Holds the programs that are servers.
   debian make make # Builds the allocator, which is written in C.
   [[ ${1:-} != tests ]] || cargo nextest --version >/dev/null 2>&1 || die "cargo-nextest is missing: cargo install --locked cargo-nextest"
 }

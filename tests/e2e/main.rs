@@ -9,6 +9,7 @@ mod interop;
 mod lies;
 mod listing;
 mod load;
+mod processes;
 mod real;
 mod replicas;
 mod restart;

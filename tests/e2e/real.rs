@@ -1,5 +1,7 @@
 //! Real servers behind the gateway: each is listed, makes a meaningful call, and its files are where they belong.
 
+mod programs;
+
 use std::{fs, path::PathBuf, time::Duration};
 
 use gatehouse_proto::gateway::v1::{

@@ -92,9 +92,12 @@ async fn admin_does_the_usual(admin: &Admin, session: &str, hay: &mut Hay) {
         server: server.into(),
         url: url.into(),
         headers: if url.is_empty() { HashMap::new() } else { secret(OTHER_HEADER) },
+        stdio: None,
     };
-    let url =
-        admin.show("guarded").await.transport.map(|pb::server::Transport::StreamableHttp(http)| http.url).unwrap();
+    let url = match admin.show("guarded").await.transport.unwrap() {
+        pb::server::Transport::StreamableHttp(http) => http.url,
+        pb::server::Transport::Stdio(stdio) => panic!("{stdio:?}"),
+    };
     keep(hay, "TestServer", servers.test_server(test("guarded", "")).await);
     keep(hay, "TestServer refused", servers.test_server(test("", &url)).await);
     let update =

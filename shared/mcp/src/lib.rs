@@ -17,7 +17,7 @@ pub mod sse;
 
 pub use client::{
     Answer, Call, Connection, Endpoint, Inbound, InitializeView, OpenError, Options, Origin, Progress, Reply,
-    RequestError, RequestOptions, ServerNotification, ServerRequest, StoredSession,
+    RequestError, RequestOptions, ServerNotification, ServerRequest, StoredSession, Transport,
 };
 pub use encode::{Params, Piece};
 pub use lists::{List, ListError, ListLimits};

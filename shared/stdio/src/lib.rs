@@ -62,6 +62,19 @@ pub enum Allowed {
     WeakOnly,
 }
 
+impl std::str::FromStr for Allowed {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "bubblewrap" => Ok(Self::Strong),
+            "landlock-too" => Ok(Self::WeakToo),
+            "landlock" => Ok(Self::WeakOnly),
+            _ => Err(()),
+        }
+    }
+}
+
 /// What the operator sets.
 #[derive(Debug, Clone)]
 pub struct Config {

@@ -22,7 +22,7 @@ pub(crate) struct Peer {
 }
 
 /// A folder of the project.
-fn project(path: &str) -> PathBuf {
+pub(crate) fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).canonicalize().unwrap()
 }
 
@@ -130,7 +130,7 @@ impl Client {
     }
 }
 
-fn installed(package: &str) -> PathBuf {
+pub(crate) fn installed(package: &str) -> PathBuf {
     let path = project("tests/e2e/clients").join("node_modules").join(package);
     assert!(path.exists(), "run `./dev install` first");
     path

@@ -23,6 +23,7 @@ mod keys;
 mod nearest;
 mod output;
 mod profile;
+mod program;
 mod safe;
 mod server;
 mod server_change;

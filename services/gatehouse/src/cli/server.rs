@@ -20,6 +20,7 @@ use super::{
 const ADD_HELP: &str = "Examples:
   gatehouse server add orders https://orders.example/mcp --header-env Authorization=ORDERS_AUTH
   gatehouse server add docs http://127.0.0.1:4100/mcp --header-file Authorization=docs.secret
+  gatehouse server add files --stdio --open-write /srv/data -- npx -y @modelcontextprotocol/server-filesystem /srv/data
   gatehouse server add pay https://pay.example/mcp --mask '/card/number' --mask 'refund:/items/*/iban'
 
 The value of Authorization has its scheme too: `Bearer …`.";
@@ -168,7 +169,12 @@ async fn test(test: Test, context: &Context) -> Result<Answer, Failure> {
             .next("change them with `gatehouse server update`"));
     }
     let server = test.server.unwrap_or_default();
-    let request = pb::TestServerRequest { server: server.clone(), url: test.url.unwrap_or_default(), headers };
+    let request = pb::TestServerRequest {
+        server: server.clone(),
+        url: test.url.unwrap_or_default(),
+        headers,
+        ..pb::TestServerRequest::default()
+    };
     let client = context.client.slow();
     let mut servers = client.servers();
     let answer = client.answer(servers.test_server(request));

@@ -12,6 +12,7 @@ use super::{
     headers::Headers,
     nearest::{Noun, named},
     output::Answer,
+    program::Program,
     safe, server_view, when,
 };
 
@@ -20,10 +21,13 @@ use super::{
 pub(crate) struct Add {
     /// Name: 1 to 32 of a-z, 0-9, `_` and `-`; tools are called `name__tool`
     name: String,
-    /// The MCP endpoint (Streamable HTTP)
-    url: String,
+    /// The MCP endpoint (Streamable HTTP); none for a program
+    #[arg(required_unless_present = "stdio", conflicts_with = "stdio")]
+    url: Option<String>,
     #[command(flatten)]
     headers: Headers,
+    #[command(flatten)]
+    program: Program,
     /// Words for people
     #[arg(long, default_value = "", hide_default_value = true)]
     description: String,
@@ -50,6 +54,12 @@ pub(crate) struct Update {
     url: Option<String>,
     #[command(flatten)]
     headers: Headers,
+    /// With a program after `--`: replaces it and all that it may use; its environment stays but for what is given here
+    #[command(flatten)]
+    program: Program,
+    /// Variable of its environment to remove
+    #[arg(long, value_name = "NAME")]
+    remove_env: Vec<String>,
     /// Header to remove
     #[arg(long, value_name = "NAME")]
     remove_header: Vec<String>,
@@ -82,12 +92,19 @@ struct Limits {
 
 /// Registers a server and tests it. One that fails is registered all the same.
 pub(crate) async fn add(add: Add, context: &Context) -> Result<Answer, Failure> {
+    let stdio = if add.program.is_given() {
+        Some(pb::StdioCommand { stdio: Some(add.program.stdio()?), env: add.program.env()? })
+    } else {
+        add.program.refuse_stray()?;
+        None
+    };
     let request = pb::CreateServerRequest {
         request_id: String::new(),
         name: add.name.clone(),
         description: add.description,
-        url: add.url,
+        url: add.url.unwrap_or_default(),
         headers: add.headers.read()?,
+        stdio,
         connect_timeout: convert::duration(add.limits.connect_timeout)?,
         request_timeout: convert::duration(add.limits.request_timeout)?,
         max_concurrency: add.limits.max_concurrency,
@@ -157,6 +174,9 @@ pub(crate) async fn update(update: Update, context: &Context) -> Result<Answer, 
         url: update.url,
         set_headers: update.headers.read()?,
         remove_headers: update.remove_header,
+        stdio: update.program.is_given().then(|| update.program.stdio()).transpose()?,
+        set_env: update.program.env()?,
+        remove_env: update.remove_env,
         connect_timeout: convert::duration(update.limits.connect_timeout)?,
         request_timeout: convert::duration(update.limits.request_timeout)?,
         max_concurrency: update.limits.max_concurrency,

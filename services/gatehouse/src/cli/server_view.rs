@@ -19,11 +19,67 @@ pub(crate) fn time(at: Option<&convert::Time>, out: &Out) -> String {
     convert::instant(at).map(|at| when::local(at, &out.zone)).unwrap_or_default()
 }
 
-fn url(server: &pb::Server) -> &str {
+/// Where it is: its URL, or its command. A program without a sandbox is marked wherever it is shown.
+fn place(server: &pb::Server) -> Cell {
     match &server.transport {
-        Some(Transport::StreamableHttp(http)) => &http.url,
-        None => "",
+        Some(Transport::StreamableHttp(http)) => http.url.as_str().into(),
+        Some(Transport::Stdio(stdio)) if stdio.trusted => {
+            Cell::new(&format!("{} ({NO_SANDBOX})", command(stdio)), Style::Bad)
+        }
+        Some(Transport::Stdio(stdio)) => command(stdio).into(),
+        None => "".into(),
     }
+}
+
+/// How a program that an admin trusts is marked.
+const NO_SANDBOX: &str = "TRUSTED, runs without a sandbox";
+
+fn command(stdio: &pb::Stdio) -> String {
+    let quoted = |word: &String| {
+        if word.contains([' ', '"', '\'']) || word.is_empty() { format!("{word:?}") } else { word.clone() }
+    };
+    let words: Vec<String> = std::iter::once(&stdio.program).chain(&stdio.args).map(quoted).collect();
+    words.join(" ")
+}
+
+/// What a program may use, and what became of it.
+fn program(fields: Fields, server: &pb::Server, out: &Out) -> Fields {
+    let Some(Transport::Stdio(stdio)) = &server.transport else { return fields };
+    let opened = |open: &pb::OpenedPath| format!("{}{}", open.path, if open.write { " (read and write)" } else { "" });
+    let limits = stdio.limits.unwrap_or_default();
+    let mebibytes = |bytes: Option<i64>| format!("{} MiB", bytes.unwrap_or_default() >> 20);
+    let limits = format!(
+        "{} of memory, {} % of a core, {} processes, {} at home",
+        mebibytes(limits.memory_bytes),
+        limits.cpu_percent.unwrap_or_default(),
+        limits.processes.unwrap_or_default(),
+        mebibytes(limits.home_bytes)
+    );
+    let sandbox = if stdio.trusted { Cell::new(NO_SANDBOX, Style::Bad) } else { Cell::new("yes", Style::Good) };
+    let fields = fields
+        .with("Sandbox", sandbox)
+        .with("Environment", stdio.env_names.join(", "))
+        .with("Opened", stdio.open.iter().map(opened).collect::<Vec<_>>().join(", "))
+        .with("Network", if stdio.network { "yes" } else { "no" })
+        .with("Limits", limits);
+    let Some(process) = &server.process else { return fields.with("Process", "has not run yet") };
+    let state = if process.running {
+        format!("runs, {} processes, {} MiB", process.processes, process.memory_bytes >> 20)
+    } else {
+        "does not run; the next call starts it".to_owned()
+    };
+    fields
+        .with("Process", state)
+        .with("Started", time(process.started_at.as_ref(), out))
+        .with("Starts", process.starts.to_string())
+        .with("Last end", process.last_exit.as_str())
+}
+
+/// The last lines of a program, below all else.
+fn last_lines(server: &pb::Server) -> String {
+    let lines = server.process.as_ref().map_or(&[][..], |process| &process.stderr);
+    let shown: String = lines.iter().map(|line| format!("  {}\n", super::safe::line(line))).collect();
+    if shown.is_empty() { shown } else { format!("\nIt wrote last:\n{shown}") }
 }
 
 fn state(server: &pb::Server) -> Cell {
@@ -45,12 +101,7 @@ pub(crate) fn list(servers: &[pb::Server], out: &Out) -> String {
     let mut table = Table::new(&["NAME", "STATE", "TOOLS", "URL"]);
     let mut wrong = Table::default();
     for server in servers {
-        table.row([
-            server.name.as_str().into(),
-            state(server),
-            server.tool_count.to_string().into(),
-            url(server).into(),
-        ]);
+        table.row([server.name.as_str().into(), state(server), server.tool_count.to_string().into(), place(server)]);
         let message = server.status.as_ref().map_or("", |status| status.message.as_str());
         if server.enabled && !message.is_empty() {
             wrong.row([Cell::new(&server.name, Style::Bad), message.into()]);
@@ -66,15 +117,17 @@ pub(crate) fn one(server: &pb::Server, out: &Out) -> String {
     let span = |duration: Option<_>| convert::span(duration).map(when::took).unwrap_or_default();
     let header_names = match &server.transport {
         Some(Transport::StreamableHttp(http)) => http.header_names.join(", "),
-        None => String::new(),
+        Some(Transport::Stdio(_)) | None => String::new(),
     };
+    let place_name = if matches!(server.transport, Some(Transport::Stdio(_))) { "Program" } else { "URL" };
     let named = [status.server_name.as_str(), status.server_version.as_str()].join(" ");
-    Fields::default()
+    let fields = Fields::default()
         .with("Name", server.name.as_str())
         .with("Id", server.id.as_str())
         .with("Description", server.description.as_str())
-        .with("URL", url(server))
-        .with("Headers", header_names)
+        .with(place_name, place(server))
+        .with("Headers", header_names);
+    let fields = program(fields, server, out)
         .with("Hidden", server.mask_rules.join(", "))
         .with("State", state(server))
         .with("Message", status.message.as_str())
@@ -89,8 +142,8 @@ pub(crate) fn one(server: &pb::Server, out: &Out) -> String {
         .with("Request timeout", span(server.request_timeout.as_ref()))
         .with("Max concurrency", server.max_concurrency.to_string())
         .with("Registered", time(server.created_at.as_ref(), out))
-        .with("Changed", time(server.updated_at.as_ref(), out))
-        .render("", out.colour)
+        .with("Changed", time(server.updated_at.as_ref(), out));
+    fields.render("", out.colour) + &last_lines(server)
 }
 
 /// A test report: a line each step, then what was found.

@@ -202,7 +202,7 @@ async fn an_import_takes_what_it_can_says_what_it_left_out_and_shows_no_secret()
     skipped  orders  https://o.example/mcp                mcp.json
     skipped  files                                        mcp.json
       orders: `orders` is registered already; --update changes it
-      files: stdio servers (started as a process) are not supported in this version
+      files: stdio servers (started as a process) are not imported: say what each may use, with `gatehouse server add NAME --stdio -- PROGRAM`
     1 added, 0 updated, 2 skipped, 0 failed.
     ");
     assert!(world.fake.seen("CreateServerRequest")[0].contains("Bearer hidden"));

@@ -91,7 +91,7 @@ mod tests {
 
     fn tool() -> Tool {
         Tool {
-            server: Arc::new(Server::unregistered("http://a.example/mcp".to_owned(), Vec::new())),
+            server: Arc::new(Server::unregistered("http://a.example/mcp".to_owned(), None, Vec::new())),
             name: "add".to_owned(),
             exposed: "s__add".to_owned(),
             title: "Add".to_owned(),

@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::future::{BoxFuture, join_all};
 use gatehouse_mcp::client::{Connection, Inbound, Options, Reply, ServerNotification, ServerRequest};
-use gatehouse_stdio::{Exit, Process, Sandboxes, Spec};
+use gatehouse_stdio::{Allowed, Config, Exit, Process, Sandboxes, Spec};
 use gatehouse_types::{Clock, ServerId, SessionId, Settings, backoff::Backoff};
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep, timeout};
@@ -89,9 +89,10 @@ pub struct Seen {
 
 impl Processes {
     /// None run yet. Without a folder for homes none can.
-    pub fn new(homes: Option<PathBuf>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(homes: Option<PathBuf>, allowed: Allowed, clock: Arc<dyn Clock>) -> Self {
+        let config = |homes| Config { allowed, ..Config::from(homes) };
         Self {
-            sandboxes: homes.map(Sandboxes::new),
+            sandboxes: homes.map(config).map(Sandboxes::new),
             clock,
             slots: Mutex::default(),
             refresher: OnceLock::new(),
@@ -141,7 +142,13 @@ impl Processes {
         let opened = connect(&process, connection_options(server, settings), Arc::new(ears)).await;
         match opened {
             Ok(connection) => Ok(Live::of_process(connection, server.config_hash(), process)),
-            Err(why) => Err(not_opened(&process, &why).await),
+            Err(why) => {
+                let words = not_opened(&process, &why).await;
+                process.stop(GRACE).await;
+                // One that has ended by itself has its pause already; one that hangs would be started for each call.
+                place.past().pause_if_none(started);
+                Err(words)
+            }
         }
     }
 
@@ -207,8 +214,7 @@ impl Processes {
                 return;
             }
             past.last_exit.clone_from(&exit.words);
-            past.crashes = if started.elapsed() >= LIVED { 1 } else { past.crashes.saturating_add(1) };
-            past.next_start = Some(Instant::now() + PAUSES.pause(past.crashes, 0.0));
+            past.failed(started);
             tracing::warn!(server.name = name, exit = exit.words, "the program of a server ended by itself");
         });
     }
@@ -287,6 +293,20 @@ impl Processes {
     fn slots(&self) -> MutexGuard<'_, HashMap<ServerId, Arc<Place>>> {
         // The map is whole after each statement.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Past {
+    /// A process that was started then is of no use any more.
+    fn failed(&mut self, started: Instant) {
+        self.crashes = if started.elapsed() >= LIVED { 1 } else { self.crashes.saturating_add(1) };
+        self.next_start = Some(Instant::now() + PAUSES.pause(self.crashes, 0.0));
+    }
+
+    fn pause_if_none(&mut self, started: Instant) {
+        if self.next_start.is_none_or(|at| at < Instant::now()) {
+            self.failed(started);
+        }
     }
 }
 

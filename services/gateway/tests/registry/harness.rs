@@ -16,7 +16,7 @@ use gatehouse_gateway::{
     registry::State,
     snapshot::Snapshot,
     store::Pool,
-    upstream::{Upstream, Upstreams, refresh::Refresher},
+    upstream::{Upstream, Upstreams, processes::Processes, refresh::Refresher},
 };
 use gatehouse_outbound::{ClientConfig, Guard, HttpClient};
 use gatehouse_platform::{
@@ -223,7 +223,10 @@ async fn upstream(
     let guard = Guard::new(["127.0.0.0/8"]).unwrap();
     let http = HttpClient::new(ClientConfig { guard, ..ClientConfig::default() }).unwrap();
     let shutdown = CancellationToken::new();
-    let refresher = Arc::new(Refresher::new(Arc::clone(&snapshot), http, listing, Arc::clone(clock), shutdown));
+    // No homes: programs are registered and not run.
+    let processes = Arc::new(Processes::new(None, gatehouse_stdio::Allowed::Strong, Arc::clone(clock)));
+    let refresher =
+        Arc::new(Refresher::new(Arc::clone(&snapshot), http, listing, Arc::clone(clock), processes, shutdown));
     let upstreams = Arc::new(Upstreams::new(
         Arc::clone(&snapshot),
         Arc::clone(&refresher),

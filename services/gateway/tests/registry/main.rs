@@ -12,6 +12,7 @@ mod listing;
 mod masks;
 mod policies;
 mod profiles;
+mod programs;
 mod retention;
 mod risks;
 mod runs;

@@ -59,6 +59,7 @@ async fn every_wrong_field_of_a_new_server_is_named_at_once() {
         max_concurrency: Some(0),
         disabled: false,
         mask_rules: vec!["card".to_owned()],
+        stdio: None,
     };
     let mut named = wrong_fields(gateway.servers().create_server(request).await);
     named.sort();

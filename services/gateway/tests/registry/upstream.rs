@@ -91,7 +91,7 @@ async fn a_test_takes_a_registered_server_or_a_url_and_not_both() {
         } else {
             [(header.to_owned(), "x".to_owned())].into()
         };
-        let request = v1::TestServerRequest { server: server.to_owned(), url: url.to_owned(), headers };
+        let request = v1::TestServerRequest { server: server.to_owned(), url: url.to_owned(), headers, stdio: None };
         gateway.servers().test_server(request).await
     };
     assert_eq!(wrong_fields(test("", "", "").await), ["server"]);

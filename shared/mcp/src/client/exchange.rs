@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Most bytes of the body of a refusal that are read.
-const MOST_REFUSAL: usize = 64 << 10;
+pub(crate) const MOST_REFUSAL: usize = 64 << 10;
 
 /// A good answer to a request.
 pub(crate) enum Opened {
@@ -70,6 +70,7 @@ impl Shared {
     pub(crate) async fn post_one_way(&self, body: Bytes) -> Result<(), RequestError> {
         let http = match &self.wire {
             Wire::Http(http) => http,
+            Wire::Legacy(legacy) => return self.post_legacy(legacy, body).await,
             Wire::Pipe(pipe) => return pipe.write(body).await,
         };
         let headers = http.headers();
@@ -145,7 +146,7 @@ pub(crate) fn answer_in(id: u64, body: &Bytes, parsed: &Parsed<'_>) -> Option<Re
 }
 
 /// What an HTTP error means for the request.
-fn not_answered(error: HttpError) -> RequestError {
+pub(crate) fn not_answered(error: HttpError) -> RequestError {
     match error {
         HttpError::RedirectRefused(words) => RequestError::NotMcp(words),
         error if error.certainly_not_carried_out() => RequestError::NotSent(error),

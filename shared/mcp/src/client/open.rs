@@ -7,7 +7,7 @@ use gatehouse_outbound::HttpClient;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    time::timeout,
+    time::{Instant, timeout, timeout_at},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -17,8 +17,9 @@ use crate::{
         answer::{Answer, InitializeView},
         error::{OpenError, RequestError},
         inbound::Inbound,
+        legacy,
         listen::listen,
-        options::{Endpoint, Options, RequestOptions, StoredSession},
+        options::{Endpoint, Options, RequestOptions, StoredSession, Transport},
         pipe::{self, Pipe},
         shared::{Http, Shared, Wire},
     },
@@ -45,13 +46,42 @@ impl Connection {
         options: Options,
         inbound: Arc<dyn Inbound>,
     ) -> Result<Self, OpenError> {
-        Self::initialized(Arc::new(Shared::new(
-            Wire::Http(Http::new(http, endpoint)),
-            CancellationToken::new(),
-            options,
-            inbound,
-        )))
-        .await
+        let allowed = options.connect_timeout;
+        let until = Instant::now() + allowed;
+        let transport = options.transport;
+        if transport == Transport::Sse {
+            return Self::open_legacy(http, endpoint, options, inbound, until).await;
+        }
+        let wire = Wire::Http(Http::new(http.clone(), endpoint.clone()));
+        let shared = Shared::new(wire, CancellationToken::new(), options.clone(), Arc::clone(&inbound));
+        match Self::initialized(Arc::new(shared), until).await {
+            Err(OpenError::Request(refusal)) if transport == Transport::Auto && legacy::is_hint(&refusal) => {
+                let found = legacy::connect(http, endpoint, options, inbound);
+                match timeout_at(until, found).await {
+                    Ok(Ok(shared)) => Self::initialized(shared, until).await,
+                    // An endpoint that this client must not use says more than the refusal before it.
+                    Ok(Err(error @ RequestError::Protocol(_))) => Err(error.into()),
+                    // No server of that kind either: what it said first counts.
+                    Ok(Err(error)) => {
+                        tracing::debug!(%error, "no server of the transport HTTP+SSE answers there");
+                        Err(refusal.into())
+                    }
+                    Err(_) => Err(refusal.into()),
+                }
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn open_legacy(
+        http: HttpClient,
+        endpoint: Endpoint,
+        options: Options,
+        inbound: Arc<dyn Inbound>,
+        until: Instant,
+    ) -> Result<Self, OpenError> {
+        let connecting = timeout_at(until, legacy::connect(http, endpoint, options, inbound));
+        Self::initialized(connecting.await.map_err(|_| RequestError::TimedOut)??, until).await
     }
 
     /// Opens a session with a process, over its output (`reader`) and its input (`writer`): the stdio transport (MCP 2025-11-25,
@@ -68,13 +98,13 @@ impl Connection {
         let shared = Arc::new(Shared::new(Wire::Pipe(pipe), stop, options, inbound));
         let reading = Arc::clone(&shared);
         shared.spawn(async move { pipe::read(&reading, reader).await });
-        Self::initialized(shared).await
+        let until = Instant::now() + shared.options.connect_timeout;
+        Self::initialized(shared, until).await
     }
 
-    async fn initialized(shared: Arc<Shared>) -> Result<Self, OpenError> {
-        let allowed = shared.options.connect_timeout;
+    async fn initialized(shared: Arc<Shared>, until: Instant) -> Result<Self, OpenError> {
         let stop = shared.stop.clone().drop_guard();
-        let opening = timeout(allowed, initialize(&shared));
+        let opening = timeout_at(until, initialize(&shared));
         let (initialize_result, protocol_version) = opening.await.map_err(|_| RequestError::TimedOut)??;
         let connection = Self { shared, initialize_result, protocol_version, _stop: stop };
         connection.start_listening();
@@ -132,17 +162,23 @@ impl Connection {
         self.shared.stop.cancel();
     }
 
-    /// Returns when a process has closed its output or its input. Never for a connection over HTTP, which nothing ends.
+    /// Returns when a process has closed its output or its input, or a server its stream of HTTP+SSE. Never for Streamable HTTP,
+    /// which nothing ends.
     pub async fn ended(&self) {
         match &self.shared.wire {
             Wire::Http(_) => std::future::pending().await,
+            Wire::Legacy(legacy) => legacy.ended().await,
             Wire::Pipe(pipe) => pipe.ended().await,
         }
     }
 
     /// Whether [`Self::ended`] would return at once.
     pub fn has_ended(&self) -> bool {
-        matches!(&self.shared.wire, Wire::Pipe(pipe) if pipe.has_ended())
+        match &self.shared.wire {
+            Wire::Http(_) => false,
+            Wire::Legacy(legacy) => legacy.has_ended(),
+            Wire::Pipe(pipe) => pipe.has_ended(),
+        }
     }
 
     /// The result of `initialize` as the server wrote it.
@@ -155,6 +191,15 @@ impl Connection {
         self.initialize_result.parse().unwrap_or_default()
     }
 
+    /// How messages travel over HTTP, as it was set or found out; `None` for a process.
+    pub fn transport(&self) -> Option<Transport> {
+        match &self.shared.wire {
+            Wire::Http(_) => Some(Transport::StreamableHttp),
+            Wire::Legacy(_) => Some(Transport::Sse),
+            Wire::Pipe(_) => None,
+        }
+    }
+
     /// The revision that was agreed on.
     pub fn protocol_version(&self) -> &'static str {
         self.protocol_version
@@ -165,7 +210,8 @@ impl Connection {
         StoredSession {
             mcp_session_id: match &self.shared.wire {
                 Wire::Http(http) => http.session_id(),
-                Wire::Pipe(_) => None,
+                // It lasts no longer than its stream, or its process.
+                Wire::Legacy(_) | Wire::Pipe(_) => None,
             },
             protocol_version: self.protocol_version.to_owned(),
             initialize_result: self.initialize_result.result_bytes(),
@@ -174,7 +220,7 @@ impl Connection {
 
     /// Replaces the headers of the endpoint from the next request on, for instance when a token was renewed.
     pub fn set_headers(&self, headers: HeaderMap) {
-        if let Wire::Http(http) = &self.shared.wire {
+        if let Some(http) = self.shared.wire.http() {
             http.set_given_headers(headers);
         }
     }
@@ -218,7 +264,7 @@ async fn initialize(shared: &Arc<Shared>) -> Result<(Answer, &'static str), Open
         .protocol_version
         .ok_or_else(|| RequestError::NotMcp("its answer to initialize names no protocol version".to_owned()))?;
     let version = accepted(&offered);
-    if let Wire::Http(http) = &shared.wire {
+    if let Some(http) = shared.wire.http() {
         http.set_session(session_id, HeaderValue::from_static(version.unwrap_or(PROTOCOL_VERSION)));
     }
     let Some(version) = version else {

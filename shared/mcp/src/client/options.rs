@@ -24,6 +24,18 @@ impl fmt::Debug for Endpoint {
     }
 }
 
+/// How messages travel to a server over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// Streamable HTTP; HTTP+SSE when the server refuses `initialize` as the specification says that such servers do.
+    #[default]
+    Auto,
+    /// Streamable HTTP only.
+    StreamableHttp,
+    /// HTTP+SSE (2024-11-05) only.
+    Sse,
+}
+
 /// Bounds of a connection.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -39,6 +51,8 @@ pub struct Options {
     pub most_depth: usize,
     /// Most requests of the server that are answered at one time; those beyond are ignored.
     pub most_server_requests: usize,
+    /// How to speak to a server over HTTP.
+    pub transport: Transport,
     /// Whether to keep a stream open for what the server sends of its own accord.
     pub listen: bool,
     /// The first request id. Ids must be unique among all that post into one MCP session: give each replica and each connection
@@ -57,6 +71,7 @@ impl Default for Options {
             most_stream_bytes: 256 << 20,
             most_depth: crate::message::MOST_DEPTH,
             most_server_requests: 32,
+            transport: Transport::Auto,
             listen: true,
             id_base: 0,
             client_version: env!("CARGO_PKG_VERSION"),

@@ -24,8 +24,7 @@ pub(crate) struct Slot {
 
 #[derive(Default)]
 struct Left {
-    /// An answer, or `None` for one that was too large to be read.
-    answer: Option<Option<Bytes>>,
+    answer: Option<Item>,
     progress: Option<Bytes>,
 }
 
@@ -53,8 +52,7 @@ impl Pending {
         match item {
             Item::Progress(message) => left.progress = Some(message),
             // The first answer counts.
-            Item::Answer(message) => _ = left.answer.get_or_insert(Some(message)),
-            Item::TooLarge => _ = left.answer.get_or_insert(None),
+            answer => _ = left.answer.get_or_insert(answer),
         }
         drop(left);
         slot.waker.wake();
@@ -69,7 +67,6 @@ impl Slot {
         if let Some(message) = left.progress.take() {
             return Poll::Ready(Item::Progress(message));
         }
-        let answer = left.answer.take();
-        answer.map_or(Poll::Pending, |message| Poll::Ready(message.map_or(Item::TooLarge, Item::Answer)))
+        left.answer.take().map_or(Poll::Pending, Poll::Ready)
     }
 }

@@ -146,12 +146,11 @@ fn take(shared: &Arc<Shared>, line: Line) {
         return;
     }
     for message in batch(&bytes.slice_ref(text), shared.options.most_depth) {
-        match message::parse(&message, shared.options.most_depth) {
-            Ok(parsed) => shared.take_parsed(&message, parsed.message, Origin::default(), None),
-            Err(_) => {
-                let shown = &message[..message.len().min(STRAY_SHOWN)];
-                shared.inbound.stray_line(&String::from_utf8_lossy(shown));
-            }
+        if let Ok(parsed) = message::parse(&message, shared.options.most_depth) {
+            shared.take_parsed(&message, parsed.message, Origin::default(), None);
+        } else {
+            let shown = &message[..message.len().min(STRAY_SHOWN)];
+            shared.inbound.stray_line(&String::from_utf8_lossy(shown));
         }
     }
 }

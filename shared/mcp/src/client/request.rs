@@ -74,7 +74,7 @@ impl Shared {
         let options = RequestOptions { timeout: Some(self.options.connect_timeout * 2), ..RequestOptions::default() };
         let wait = Wait::new(self, &options);
         let body = encode::request(wait.id, "initialize", params, None);
-        if let Wire::Pipe(_) = &self.wire {
+        if let Wire::Legacy(_) | Wire::Pipe(_) = &self.wire {
             return Ok((wait.run(body).await?, None));
         }
         let mut session = None;
@@ -147,6 +147,10 @@ impl Wait<'_> {
     async fn answered(&self, body: Bytes, head: impl FnOnce(&HeaderMap)) -> Result<Answer, RequestError> {
         let http = match &self.shared.wire {
             Wire::Http(http) => http,
+            Wire::Legacy(legacy) => {
+                self.make_reachable();
+                return Err(self.shared.ask_legacy(legacy, body).await);
+            }
             Wire::Pipe(pipe) => return Err(self.ended(pipe, body).await),
         };
         match self.shared.open_exchange(http, self.id, body, head).await? {
@@ -165,6 +169,8 @@ impl Wait<'_> {
             return error;
         }
         pipe.ended().await;
+        // The answer may have come just before the end: `run` looks for it once more.
+        tokio::task::yield_now().await;
         RequestError::Lost("the process ended".to_owned())
     }
 

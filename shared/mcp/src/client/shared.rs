@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::{
     inbound::Inbound,
+    legacy::Legacy,
     options::{Endpoint, Options},
     pending::Pending,
     pipe::Pipe,
@@ -47,14 +48,28 @@ pub(crate) struct Shared {
 pub(crate) enum Wire {
     /// Streamable HTTP: one exchange for each message.
     Http(Http),
+    /// One stream for what the server says, one POST for each message to it.
+    Legacy(Legacy),
     /// The input and output of a process: one line for each message.
     Pipe(Pipe),
+}
+
+impl Wire {
+    /// What both transports over HTTP share.
+    pub(crate) fn http(&self) -> Option<&Http> {
+        match self {
+            Self::Http(http) => Some(http),
+            Self::Legacy(legacy) => Some(&legacy.http),
+            Self::Pipe(_) => None,
+        }
+    }
 }
 
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Http(http) => fmt::Debug::fmt(&http.target, f),
+            Self::Legacy(legacy) => fmt::Debug::fmt(&legacy.http.target, f),
             Self::Pipe(_) => f.write_str("a process"),
         }
     }

@@ -4,6 +4,7 @@
 mod answers;
 mod captures;
 mod common;
+mod legacy;
 mod listings;
 mod pipes;
 mod sessions;

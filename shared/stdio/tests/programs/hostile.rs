@@ -38,6 +38,10 @@ fn attempt(words: &[&str]) -> io::Result<String> {
         ["append", path] => {
             fs::OpenOptions::new().append(true).open(path)?.write_all(b"hostile").map(|()| "written".into())
         }
+        ["stat", path] => fs::metadata(path).map(|found| format!("{} bytes", found.len())),
+        ["chmod", path] => {
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).map(|()| "changed".into())
+        }
         ["remove", path] => fs::remove_file(path).map(|()| "removed".into()),
         ["tcp", address] => TcpStream::connect(address)?.write_all(b"hostile").map(|()| "sent".into()),
         ["listen"] => TcpListener::bind("127.0.0.1:0").map(|_| "listening".into()),

@@ -153,3 +153,19 @@ async fn nobody_outside_gets_a_signal_and_no_namespace_is_made() {
         world.denied(&world.attempt(&["userns"]).await);
     }
 }
+
+/// What the documentation says of the weak tier: it is as open as this, and no more closed.
+#[tokio::test]
+async fn the_weak_sandbox_does_not_hide_that_files_exist_nor_keep_the_modes_of_its_users_files() {
+    use std::os::unix::fs::MetadataExt as _;
+    let strong = World::new(Tier::Strong);
+    strong.denied(&strong.attempt(&["stat", &strong.path("outside/secret")]).await);
+    strong.denied(&strong.attempt(&["chmod", &strong.path("outside/secret")]).await);
+    let weak = World::new(Tier::Weak);
+    let secret = weak.path("outside/secret");
+    assert_eq!(weak.attempt(&["stat", &secret]).await, "got 8 bytes");
+    let changed = weak.attempt(&["chmod", &secret]).await;
+    // As root it has a user of its own, to whom nothing else belongs.
+    let root = std::fs::metadata(&secret).expect("it is there").uid() == 0;
+    assert!(changed.starts_with(if root { "denied" } else { "got changed" }), "{changed}");
+}

@@ -89,10 +89,10 @@ fn seconds(value: f64, (min, max): (Duration, Duration)) -> Option<Duration> {
 fn stdio(words: &[&str]) -> String {
     let bridged = words.iter().any(|word| word.starts_with("mcp-remote") || word.contains("/mcp-remote"));
     let url = words.iter().find(|word| word.starts_with("https://") || word.starts_with("http://"));
-    let reason = "stdio servers (started as a process) are not supported in this version";
+    let reason = "stdio servers (started as a process) are not imported: say what each may use, with `gatehouse server add NAME --stdio -- PROGRAM`";
     match url {
         Some(url) if bridged => {
-            format!("{reason}; this one only bridges to {}: register that with `server add`", shown_url(url))
+            format!("it only bridges to {}: register that with `gatehouse server add NAME URL`", shown_url(url))
         }
         _ => reason.to_owned(),
     }

@@ -53,7 +53,7 @@ fn claude_code_files_are_read_with_variables_and_projects() {
     insta::assert_snapshot!(read(".claude.json", text), @r#"
     orders: https://o.example/mcp Authorization=Bearer t0p None Some(90s) off=false []
     plain: https://p.example/mcp None None off=true ["`headersHelper` is n"]
-    files: stdio servers (started as a process) are not supported in th
+    files: stdio servers (started as a process) are not imported: say w
     old: HTTP+SSE servers (the transport of 2024-11-05) are not suppo
     needs: needs the environment variable MISSING, which is not set; se
     /projects/shoporders: https://shop.example/mcp None None off=false []
@@ -74,7 +74,7 @@ fn vs_code_and_cursor_files_may_hold_comments_and_inputs() {
     insta::assert_snapshot!(read("mcp.json", text), @"
     docs: https://d.example/mcp X-Key=t0p None None off=false []
     asks: needs the input `key`, which the editor asks for; use `serve
-    bridge: stdio servers (started as a process) are not supported in th
+    bridge: it only bridges to https://b.example/mcp (rest hidden): regi
     ");
 }
 
@@ -97,7 +97,7 @@ fn codex_files_are_read_with_their_tokens_from_the_environment() {
       command = "docs-server"
     "#;
     insta::assert_snapshot!(read("config.toml", text), @r#"
-    local: stdio servers (started as a process) are not supported in th
+    local: stdio servers (started as a process) are not imported: say w
     off: needs the environment variable NOT_SET, which is not set; se
     orders: https://o.example/mcp X-Team=shop Authorization=Bearer t0p Some(120s) Some(90.5s) off=false ["its choice of tools "]
     "#);
