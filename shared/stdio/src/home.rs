@@ -15,8 +15,8 @@ use rustix::{
 
 use crate::{Config, HOME, StartError};
 
-/// A folder beside the homes, for what Gatehouse itself writes there. No home has this name: names of homes do not begin with a dot.
-const OWN: &str = ".gatehouse";
+/// A folder beside the homes: what each user has of `/etc`.
+const ETC: &str = "etc";
 
 /// Two starts at once must not take the same user id.
 static TAKING: Mutex<()> = Mutex::new(());
@@ -34,21 +34,24 @@ pub(crate) struct Home {
 
 /// Makes what is missing. A home that is there keeps its owner.
 pub(crate) fn prepare(name: &str, config: &Config) -> Result<Home, StartError> {
-    let home = &config.homes.join(name);
+    let home = &config.homes().join(name);
     let failed = |error| StartError::Home(home.to_owned(), error);
     let _taking = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    make(home, &config.homes).map_err(failed)?;
+    make(home, config).map_err(failed)?;
     let user = if geteuid().is_root() { Some(own(home, config)?) } else { None };
     let id = user.unwrap_or_else(|| geteuid().as_raw());
-    let etc = config.homes.join(OWN).join(id.to_string());
+    let etc = config.root.join(ETC).join(id.to_string());
     write_etc(&etc, id).map_err(failed)?;
     Ok(Home { path: home.to_owned(), user, etc })
 }
 
-fn make(home: &Path, homes: &Path) -> io::Result<()> {
-    fs::create_dir_all(homes)?;
+fn make(home: &Path, config: &Config) -> io::Result<()> {
+    let homes = config.homes();
+    fs::create_dir_all(&homes)?;
     // Others may pass through, and list nothing.
-    fs::set_permissions(homes, fs::Permissions::from_mode(0o711))?;
+    for folder in [&config.root, &homes] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o711))?;
+    }
     match fs::DirBuilder::new().mode(0o700).create(home) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
@@ -67,7 +70,7 @@ fn own(home: &Path, config: &Config) -> Result<u32, StartError> {
     if config.users.contains(&now) {
         return Ok(now);
     }
-    let entries = fs::read_dir(&config.homes).map_err(failed)?;
+    let entries = fs::read_dir(config.homes()).map_err(failed)?;
     let taken: BTreeSet<u32> = entries.flatten().filter_map(|entry| owner(&entry.path()).ok()).collect();
     let mut all = config.users.clone();
     let free = all.find(|id| !taken.contains(id)).ok_or(StartError::NoUserId(config.users.len()))?;

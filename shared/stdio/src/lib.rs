@@ -78,9 +78,9 @@ impl std::str::FromStr for Allowed {
 /// What the operator sets.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where programs have their homes. Made when the first one starts. When Gatehouse runs as root, other users must be able to pass
-    /// through the folders above it for [`Tier::Weak`].
-    pub homes: PathBuf,
+    /// The folder that all this is in: homes below `homes`. Made when the first program starts. When Gatehouse runs as root, other users must be
+    /// able to pass through the folders above it for [`Tier::Weak`].
+    pub root: PathBuf,
     /// Which sandboxes are good enough.
     pub allowed: Allowed,
     /// Folders that no program may have opened, nor what is in them, nor what they are in: the gateway's configuration and data.
@@ -94,10 +94,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// The usual: homes in this folder, the strong sandbox only, this program as its own helper.
-    pub fn new(homes: PathBuf) -> Self {
+    /// The usual: the strong sandbox only, this program as its own helper.
+    pub fn new(root: PathBuf) -> Self {
         Self {
-            homes,
+            root,
             allowed: Allowed::default(),
             closed: Vec::new(),
             users: USERS,
@@ -105,17 +105,20 @@ impl Config {
             bubblewrap: "bwrap".into(),
         }
     }
+
+    fn homes(&self) -> PathBuf {
+        self.root.join("homes")
+    }
 }
 
 impl From<PathBuf> for Config {
-    /// The usual, with everything below this folder.
     fn from(root: PathBuf) -> Self {
-        Self::new(root.join("homes"))
+        Self::new(root)
     }
 }
 
 /// Where a program in [`Tier::Strong`] finds its home.
-pub const HOME: &str = "/home/server";
+pub const HOME: &str = concat!("/home", "/server");
 /// User ids for programs: above those of people and of Debian's services, below `nobody`.
 pub const USERS: Range<u32> = 61_200..65_000;
 
@@ -176,7 +179,7 @@ impl Sandboxes {
     /// Removes the home of a program that does not run any more, with all that is in it.
     pub async fn remove_home(&self, name: &str) -> io::Result<()> {
         plan::check_home(name, &self.config).map_err(io::Error::other)?;
-        match tokio::fs::remove_dir_all(self.config.homes.join(name)).await {
+        match tokio::fs::remove_dir_all(self.config.homes().join(name)).await {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }

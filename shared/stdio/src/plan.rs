@@ -136,8 +136,8 @@ pub(crate) fn check_home(name: &str, config: &Config) -> Result<(), StartError> 
     if name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(good) {
         return refused(format!("{name:?} cannot be the name of a home"));
     }
-    if !config.homes.is_absolute() || config.homes.to_str().is_none() {
-        return refused(format!("the folder of homes {} must be an absolute path in UTF-8", config.homes.display()));
+    if !config.root.is_absolute() || config.root.to_str().is_none() {
+        return refused(format!("the folder of homes {} must be an absolute path in UTF-8", config.root.display()));
     }
     Ok(())
 }
@@ -165,7 +165,7 @@ fn check_opened(opened: &Opened, config: &Config) -> Result<(), StartError> {
     if NEVER.iter().any(|never| real == Path::new(never)) {
         return refused(format!("{shown} cannot be opened as a whole: open what the server needs of it"));
     }
-    let closed = config.closed.iter().chain([&config.homes]);
+    let closed = config.closed.iter().chain([&config.root]);
     for closed in closed.map(|closed| std::fs::canonicalize(closed).unwrap_or_else(|_| closed.clone())) {
         if real.starts_with(&closed) || closed.starts_with(&real) {
             return refused(format!("{shown} cannot be opened: Gatehouse's own files are there"));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A program, and what it may use.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// Names its home below [`crate::Config::homes`], which is made when it is missing, mode 0700: at most 64 ASCII letters, digits, `-` and
+    /// Names its home below [`crate::Config::root`], which is made when it is missing, mode 0700: at most 64 ASCII letters, digits, `-` and
     /// `_`. Within [`crate::Tier::Strong`] it is seen as [`crate::HOME`], else under its own path.
     pub name: String,
     /// An absolute path, or a name to be found in [`crate::PATH`] (or in the `PATH` of `env`).

@@ -34,13 +34,6 @@ pub(crate) fn words(spec: &Spec, home: &Home, system: &System, config: &Config, 
     for (path, target) in &system.links {
         add(&["--symlink", &text(target), path]);
     }
-    let network: &[&str] = if spec.network { &ETC_NETWORK } else { &[] };
-    for path in ETC.iter().chain(network) {
-        add(&["--ro-bind-try", path, path]);
-    }
-    for name in ["passwd", "group"] {
-        add(&["--ro-bind", &text(&home.etc.join(name)), &format!("/etc/{name}")]);
-    }
     add(&["--proc", "/proc", "--dev", "/dev"]);
     let tmp = spec.limits.tmp_bytes.to_string();
     for path in ["/tmp", "/dev/shm"] {
@@ -49,9 +42,17 @@ pub(crate) fn words(spec: &Spec, home: &Home, system: &System, config: &Config, 
     // The outer ones first: they would cover what is in them. The home last: nothing that was opened may stand in its place.
     let mut opened: Vec<_> = spec.open.iter().map(|opened| (opened.path.as_path(), opened.write)).collect();
     opened.sort_unstable();
-    let seen: Vec<&Path> = opened.iter().map(|(path, _)| *path).chain([Path::new(HOME)]).collect();
+    let network: &[&str] = if spec.network { &ETC_NETWORK } else { &[] };
+    let parts = ETC.iter().chain(network).map(Path::new).chain([Path::new(HOME)]);
+    let seen: Vec<&Path> = opened.iter().map(|(path, _)| *path).chain(parts).collect();
     for folder in between(&seen) {
         add(&["--perms", "0755", "--dir", &text(folder)]);
+    }
+    for path in ETC.iter().chain(network) {
+        add(&["--ro-bind-try", path, path]);
+    }
+    for name in ["passwd", "group"] {
+        add(&["--ro-bind", &text(&home.etc.join(name)), &format!("/etc/{name}")]);
     }
     for (path, write) in opened {
         add(&[if write { "--bind" } else { "--ro-bind" }, &text(path), &text(path)]);
@@ -105,7 +106,7 @@ mod tests {
             "--unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try",
             "--unshare-user --unshare-net",
             "--ro-bind /usr /usr --ro-bind /lib64 /lib64 --symlink usr/bin /bin",
-            "--ro-bind /data/ro /data/ro --bind /data/rw /data/rw --bind /h/s /home/server",
+            &format!("--ro-bind /data/ro /data/ro --bind /data/rw /data/rw --bind /h/s {HOME}"),
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }

@@ -32,6 +32,15 @@ async fn files_outside_are_neither_read_nor_listed_nor_written_nor_removed() {
         }
         assert_eq!(std::fs::read_to_string(&secret).expect("it is there"), "a secret");
     }
+    // What every program needs is there, and holds nobody else.
+    let strong = World::new(Tier::Strong);
+    assert!(strong.attempt(&["read", "/etc/passwd"]).await.starts_with("got"));
+    for tier in SANDBOXES {
+        let world = World::new(tier);
+        assert!(world.attempt(&["list", "/etc/ssl/certs"]).await.starts_with("got"), "{tier:?}");
+        let networked = Spec { network: true, ..world.spec(&["read", "/etc/hosts"]) };
+        assert!(world.attempt_spec(networked).await.starts_with("got"), "{tier:?}");
+    }
     let trusted = World::new(Tier::Trusted);
     assert_eq!(trusted.attempt(&["read", &trusted.path("outside/secret")]).await, "got 8 bytes");
 }
@@ -40,14 +49,14 @@ async fn files_outside_are_neither_read_nor_listed_nor_written_nor_removed() {
 async fn a_home_of_another_server_is_closed_and_ones_own_is_kept() {
     for tier in SANDBOXES {
         let world = World::new(tier);
-        let (own, other) = (world.own("kept"), world.path("homes/other/kept"));
+        let (own, other) = (world.own("kept"), world.path("stdio/homes/other/kept"));
         let there = if tier == Tier::Strong { world.own("kept") } else { other.clone() };
         let spec = Spec { name: "other".into(), ..world.spec(&["write", &there]) };
         assert_eq!(world.attempt_spec(spec).await, "got written");
-        open_up(&world.root.join("homes/other"), 0o777);
+        open_up(&world.root.join("stdio/homes/other"), 0o777);
         world.denied(&world.attempt(&["read", &other]).await);
-        world.denied(&world.attempt(&["list", &world.path("homes/other")]).await);
-        world.denied(&world.attempt(&["write", &world.path("homes/other/new")]).await);
+        world.denied(&world.attempt(&["list", &world.path("stdio/homes/other")]).await);
+        world.denied(&world.attempt(&["write", &world.path("stdio/homes/other/new")]).await);
         assert_eq!(world.attempt(&["write", &own]).await, "got written");
         assert_eq!(world.attempt(&["read", &own]).await, "got 7 bytes");
     }

@@ -40,7 +40,7 @@ async fn who_fills_the_disk_is_ended_and_no_file_grows_too_large() {
         let exit = process.ended().await;
         // The kernel sends a signal, which ends those who do not expect it.
         assert_eq!((exit.status, exit.why), (Status::Signal(25), None), "{exit}");
-        assert_eq!(std::fs::metadata(world.path("homes/own/large")).expect("it is there").len(), 8 << 20);
+        assert_eq!(std::fs::metadata(world.path("stdio/homes/own/large")).expect("it is there").len(), 8 << 20);
     }
     let world = World::new(Tier::Strong);
     for folder in ["/tmp", "/dev/shm"] {

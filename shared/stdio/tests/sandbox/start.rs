@@ -15,7 +15,7 @@ async fn this_machine_has_both_sandboxes() {
 #[tokio::test]
 async fn without_bubblewrap_nothing_starts_unless_the_weaker_one_is_allowed_or_the_server_is_trusted() {
     let world = World::new(Tier::Strong);
-    let mut config = Config::new(world.root.join("homes"));
+    let mut config = Config::new(world.root.join("stdio"));
     config.helper = vec![world.root.join("programs/gatehouse-stdio-helper")];
     config.bubblewrap = "no-such-bwrap".into();
     let error = Sandboxes::new(config.clone()).start(world.spec(&["echo"])).await.expect_err("it does not start");
@@ -62,7 +62,7 @@ async fn what_cannot_be_opened_is_refused_before_anything_starts() {
         (&world.path("link"), "is or passes a link"),
         (&world.path("link/secret"), "is or passes a link"),
         (&world.path("closed"), "Gatehouse's own files are there"),
-        (&world.path("homes/other"), "make it, or close it"),
+        (&world.path("stdio/homes/other"), "make it, or close it"),
         (&world.path(""), "must be absolute"),
     ];
     for (path, words) in cases {
@@ -83,7 +83,7 @@ async fn what_cannot_be_opened_is_refused_before_anything_starts() {
 async fn as_root_each_home_has_a_user_of_its_own_and_keeps_it() {
     use std::os::unix::fs::MetadataExt as _;
     let world = World::new(Tier::Strong);
-    let uid = |name: &str| std::fs::metadata(world.root.join("homes").join(name)).expect("a home").uid();
+    let uid = |name: &str| std::fs::metadata(world.root.join("stdio/homes").join(name)).expect("a home").uid();
     let mut seen = Vec::new();
     for name in ["a", "b", "a"] {
         let spec = Spec { name: name.into(), ..world.spec(&["status"]) };

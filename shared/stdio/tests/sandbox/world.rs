@@ -46,7 +46,7 @@ impl World {
             fs::copy(program(name), &copy).expect("a copy");
             open_up(&copy, 0o755);
         }
-        let mut config = Config::new(root.join("homes"));
+        let mut config = Config::new(root.join("stdio"));
         config.helper = vec![root.join("programs/gatehouse-stdio-helper")];
         config.allowed = if tier == Tier::Weak { Allowed::WeakOnly } else { Allowed::Strong };
         config.closed = vec![root.join("closed")];
@@ -73,7 +73,11 @@ impl World {
 
     /// Something in the home of the hostile program, as that sees it.
     pub(crate) fn own(&self, below: &str) -> String {
-        if self.tier == Tier::Strong { format!("{HOME}/{below}") } else { self.path(&format!("homes/own/{below}")) }
+        if self.tier == Tier::Strong {
+            format!("{HOME}/{below}")
+        } else {
+            self.path(&format!("stdio/homes/own/{below}"))
+        }
     }
 
     pub(crate) async fn start(&self, words: &[&str]) -> Process {
