@@ -51,6 +51,10 @@ enum Command {
 
 /// Runs the command line of this process.
 pub(crate) fn main() -> ExitCode {
+    // Before anything else: what watches or becomes a program does so without a runtime and with nothing of this process's own.
+    if let Some(code) = gatehouse_stdio::helper::main(std::env::args().nth(1).as_deref()) {
+        return code;
+    }
     let Arguments { mut globals, config, command } = Arguments::parse();
     let file = config.as_deref();
     match command {

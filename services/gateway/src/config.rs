@@ -7,6 +7,7 @@ use gatehouse_platform::{
     config::Source,
     grpc::{self, peer},
 };
+use gatehouse_stdio::Allowed;
 use gatehouse_workspace::Location;
 use url::Url;
 
@@ -33,6 +34,8 @@ pub struct Config {
     pub upstream_ca: Option<String>,
     /// Where programs that are servers have their homes: the folder `GATEHOUSE_STDIO_HOME`. Without it no program is run.
     pub stdio_home: Option<PathBuf>,
+    /// Which sandboxes are good enough for programs: `GATEHOUSE_STDIO_SANDBOX`, default `bubblewrap`.
+    pub stdio_sandbox: Allowed,
     /// Host names that the edge answers to: `GATEHOUSE_EDGE_ALLOWED_HOSTS`, besides loopback and the public URL's.
     pub allowed_hosts: Vec<String>,
     /// Origins that browsers may call the edge from: `GATEHOUSE_EDGE_ALLOWED_ORIGINS`.
@@ -61,6 +64,7 @@ impl Config {
             workspace_root: source.optional("GATEHOUSE_WORKSPACE_ROOT"),
             guard,
             stdio_home: source.optional("GATEHOUSE_STDIO_HOME"),
+            stdio_sandbox: source.value("GATEHOUSE_STDIO_SANDBOX", Allowed::default()),
             upstream_ca: source.file_text("GATEHOUSE_UPSTREAM_CA"),
             allowed_hosts: source.list("GATEHOUSE_EDGE_ALLOWED_HOSTS"),
             allowed_origins: source.list("GATEHOUSE_EDGE_ALLOWED_ORIGINS"),

@@ -124,7 +124,7 @@ async fn start(context: &Context, config: Config) -> Result<(Running, RunningSer
         ..ClientConfig::default()
     })?;
     let tasks = TaskTracker::new();
-    let processes = Arc::new(Processes::new(config.stdio_home, Arc::clone(clock)));
+    let processes = Arc::new(Processes::new(config.stdio_home, config.stdio_sandbox, Arc::clone(clock)));
     let refresher = Arc::new(Refresher::new(
         Arc::clone(&snapshot),
         http,

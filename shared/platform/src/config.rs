@@ -50,6 +50,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("GATEHOUSE_SERVICE_TOKEN_FILE", "path of a file with the token that services share"),
     ("GATEHOUSE_TASK_POLLER_LISTEN", "an address and port, such as 127.0.0.1:7302"),
     ("GATEHOUSE_STDIO_HOME", "path of the folder that holds the homes of programs that are servers"),
+    ("GATEHOUSE_STDIO_SANDBOX", "`bubblewrap`, `landlock-too` (where bubblewrap does not work) or `landlock`"),
     ("GATEHOUSE_UPSTREAM_ALLOW", "networks and host names of upstreams that may be private, separated by commas"),
     ("GATEHOUSE_UPSTREAM_CA", "path of a PEM file with certificate authorities of upstreams, besides the system's"),
     ("GATEHOUSE_WORKSPACE_ROOT", "path of the folder that holds the sessions' workspaces, or `s3://bucket/prefix`"),

@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::future::{BoxFuture, join_all};
 use gatehouse_mcp::client::{Connection, Inbound, Options, Reply, ServerNotification, ServerRequest};
-use gatehouse_stdio::{Exit, Process, Sandboxes, Spec};
+use gatehouse_stdio::{Allowed, Config, Exit, Process, Sandboxes, Spec};
 use gatehouse_types::{Clock, ServerId, SessionId, Settings, backoff::Backoff};
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep, timeout};
@@ -89,9 +89,10 @@ pub struct Seen {
 
 impl Processes {
     /// None run yet. Without a folder for homes none can.
-    pub fn new(homes: Option<PathBuf>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(homes: Option<PathBuf>, allowed: Allowed, clock: Arc<dyn Clock>) -> Self {
+        let config = |homes| Config { allowed, ..Config::from(homes) };
         Self {
-            sandboxes: homes.map(Sandboxes::new),
+            sandboxes: homes.map(config).map(Sandboxes::new),
             clock,
             slots: Mutex::default(),
             refresher: OnceLock::new(),

@@ -224,7 +224,7 @@ async fn upstream(
     let http = HttpClient::new(ClientConfig { guard, ..ClientConfig::default() }).unwrap();
     let shutdown = CancellationToken::new();
     // No homes: programs are registered and not run.
-    let processes = Arc::new(Processes::new(None, Arc::clone(clock)));
+    let processes = Arc::new(Processes::new(None, gatehouse_stdio::Allowed::Strong, Arc::clone(clock)));
     let refresher =
         Arc::new(Refresher::new(Arc::clone(&snapshot), http, listing, Arc::clone(clock), processes, shutdown));
     let upstreams = Arc::new(Upstreams::new(
