@@ -1,5 +1,10 @@
 //! Listens to the supervisor of one program until both have ended.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use tokio::{
     io::{BufReader, Lines},
     net::unix::OwnedReadHalf,
@@ -9,7 +14,7 @@ use tokio::{
     time::{Duration, timeout},
 };
 
-use crate::{Exit, Usage, wire::Report};
+use crate::{Exit, Usage, Why, wire::Report};
 
 /// Longest wait for the end of stderr when the program has ended: somebody who is not its child may hold it.
 const STDERR_WITHIN: Duration = Duration::from_secs(1);
@@ -30,14 +35,24 @@ pub(crate) async fn next(reports: &mut Reports) -> Option<Report> {
 }
 
 /// Keeps what is known up to date.
-pub(crate) fn follow(mut reports: Reports, mut child: Child, stderr: JoinHandle<()>) -> watch::Receiver<Now> {
+///
+/// Once `asked` is set, an end is that of one who was asked to: closing its input is how a program is asked first.
+pub(crate) fn follow(
+    mut reports: Reports,
+    mut child: Child,
+    stderr: JoinHandle<()>,
+    asked: Arc<AtomicBool>,
+) -> watch::Receiver<Now> {
     let (sender, receiver) = watch::channel(Now::default());
     tokio::spawn(async move {
         let mut exit = Exit::unknown();
         while let Some(report) = next(&mut reports).await {
             match report {
                 Report::Usage(usage) => sender.send_modify(|now| now.usage = usage),
-                Report::Ended { status, why } => exit = Exit::new(status, why),
+                Report::Ended { status, why } => {
+                    let stopped = asked.load(Ordering::Acquire).then_some(Why::Stopped);
+                    exit = Exit::new(status, why.or(stopped));
+                }
                 Report::Started(_) | Report::Failed(_) => {}
             }
         }

@@ -7,7 +7,10 @@ use std::{
         unix::net::UnixStream,
     },
     process::Stdio,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -48,6 +51,8 @@ pub struct Process {
     pipes: Mutex<Option<(Stdin, Stdout)>>,
     stderr: Tail,
     now: watch::Receiver<Now>,
+    /// Whether it was asked to end.
+    asked: Arc<AtomicBool>,
     /// Closing it ends the program.
     control: OwnedWriteHalf,
 }
@@ -103,6 +108,7 @@ impl Process {
     /// Ends it: its input is closed, then it is asked by SIGTERM, then killed with all its children, with so much time in between (MCP
     /// 2025-11-25, basic/lifecycle, shutdown). Whoever has taken its input closes that before.
     pub async fn stop(&self, grace: Duration) -> Exit {
+        self.asked.store(true, Ordering::Release);
         drop(self.take_pipes());
         for message in [Some(wire::TERMINATE), Some(wire::KILL), None] {
             let wait = if message.is_some() { grace } else { KILLED_WITHIN };
@@ -147,9 +153,10 @@ pub(crate) async fn start(config: &Config, spec: &Spec, tier: Tier) -> Result<Pr
             return Err(StartError::Inside(with_last_line(words, &stderr)));
         }
     };
-    let now = attend::follow(reports, started.child, reading);
+    let asked = Arc::new(AtomicBool::new(false));
+    let now = attend::follow(reports, started.child, reading, Arc::clone(&asked));
     let pipes = Mutex::new(Some((started.stdin, started.stdout)));
-    Ok(Process { pid: pid.unsigned_abs(), tier, pipes, stderr, now, control })
+    Ok(Process { pid: pid.unsigned_abs(), tier, pipes, stderr, now, asked, control })
 }
 
 fn with_last_line(words: String, stderr: &Tail) -> String {

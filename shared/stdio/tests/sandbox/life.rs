@@ -152,7 +152,7 @@ async fn many_starts_and_stops_leave_no_process_no_file_and_no_memory() {
         let (files, memory) = (open_files(), memory());
         for number in 0..cycles {
             let exit = cycle().await;
-            assert_eq!(exit.status, Status::Code(0), "{tier:?}, cycle {number}");
+            assert_eq!((exit.status, exit.is_stop()), (Status::Code(0), true), "{tier:?}, cycle {number}: {exit}");
         }
         until("all files are closed", || open_files() <= files).await;
         assert_eq!(with_word(&world.path("")), Vec::<u32>::new());
