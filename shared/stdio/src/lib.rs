@@ -118,7 +118,7 @@ impl From<PathBuf> for Config {
 }
 
 /// Where a program in [`Tier::Strong`] finds its home.
-pub const HOME: &str = concat!("/home", "/server");
+pub const HOME: &str = "/server";
 /// User ids for programs: above those of people and of Debian's services, below `nobody`.
 pub const USERS: Range<u32> = 61_200..65_000;
 
