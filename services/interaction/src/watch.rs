@@ -158,11 +158,13 @@ impl Watcher {
         let heads = heads.await?;
         #[expect(clippy::cast_precision_loss, reason = "a gauge; there are far fewer cards than 2⁵²")]
         metrics::gauge!("gatehouse_interactions_open").set(heads.cards.iter().filter(|head| head.open).count() as f64);
-        if known.read_at.is_some() {
-            let changed = heads.cards.iter().filter(|head| known.versions.get(&head.id) != Some(&head.version));
-            let changed: Vec<_> = changed.map(|head| head.id).collect();
-            self.tell(&changed).await?;
-        }
+        // At the first reading nothing is known: a card that was closed before it may be waited for by one who has seen it open.
+        let first = known.read_at.is_none();
+        let is_news = |head: &&changes::Head| {
+            if first { !head.open } else { known.versions.get(&head.id) != Some(&head.version) }
+        };
+        let changed: Vec<_> = heads.cards.iter().filter(is_news).map(|head| head.id).collect();
+        self.tell(&changed).await?;
         known.versions = heads.cards.iter().map(|head| (head.id, head.version)).collect();
         known.read_at = Some(heads.at);
         self.told.send_replace(number);

@@ -11,6 +11,7 @@ use gatehouse_proto::interaction::v1::{Decision, InteractionState, WaitInteracti
 use gatehouse_testkit::{eventually, wait::DEADLINE};
 use gatehouse_types::InteractionId;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, codec::Streaming};
 
 use crate::harness::{Role, Service, World};
@@ -156,4 +157,24 @@ async fn who_goes_away_leaves_no_trace() {
     assert_eq!(watcher.waiters(), 1);
     drop(other);
     assert_eq!(watcher.waiters(), 0);
+}
+
+/// One that has just started: a gateway has waited, and a person has answered, before it has looked at the table once.
+#[tokio::test]
+async fn a_card_that_was_closed_before_the_first_reading_is_told_to_who_waits_for_it() {
+    let world = World::new().await;
+    let service = world.serve().await;
+    let id = service.create(world.card()).await.id;
+    let watcher = Arc::new(Watcher::new(world.database.pool()));
+    let waiter = watcher.wait(id.parse().unwrap());
+    service.close(&id, InteractionState::Cancelled).await;
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn({
+        let (watcher, shutdown) = (Arc::clone(&watcher), shutdown.clone());
+        async move { watcher.run(shutdown).await }
+    });
+    let card = timeout(DEADLINE, waiter.closed()).await.unwrap().unwrap();
+    assert!(!card.state.is_open());
+    shutdown.cancel();
+    running.await.unwrap();
 }
